@@ -12,8 +12,8 @@
 
 The pass is the one named like the file's folder (`tests/passes/legalize_moves/two_hops.py`), unless the header says
 `# pass: name`. `# target:` names a target for passes that take one. Any other `# key: value` is an option of the
-pass, its value a Python literal. Both programs are text in the `pl` dialect; the comparison is exact. `pytest --bless` writes
-what the pass made in place of what was expected: read the difference before committing it.
+pass, its value a Python literal. Both programs are text in the `pl` dialect; the comparison is exact.
+`pytest --bless` writes what the pass made in place of what was expected: read the difference before committing it.
 
 A golden test holds more than the text: the output reads back as an equal program, and a second run changes nothing
 where the header says `# idempotent: True`.
