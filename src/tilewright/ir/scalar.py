@@ -1,0 +1,425 @@
+"""Scalar expressions: indices, extents, conditions and the scalar operands of operations.
+
+Expressions are immutable trees over SSA values. They are what offsets and valid shapes are made of, what a loop form
+says about one element, and what analysis turns into affine sets. A plain Python ``int`` is an INDEX constant, so that
+shapes stay readable: ``Scalar = int | Expr``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from tilewright.errors import UNKNOWN, DTypeError, Span
+from tilewright.ir.dtypes import BOOL, FP32, INDEX, DType
+
+if TYPE_CHECKING:
+    from tilewright.ir.types import Type
+
+
+class BinaryKind(Enum):
+    """Two-operand arithmetic; the value is how it prints (a name is printed as a call)."""
+
+    ADD = "+"
+    SUB = "-"
+    MUL = "*"
+    DIV = "/"
+    FLOORDIV = "//"
+    MOD = "%"
+    MIN = "min"
+    MAX = "max"
+    LT = "<"
+    LE = "<="
+    GT = ">"
+    GE = ">="
+    EQ = "=="
+    NE = "!="
+    AND = "and"
+    OR = "or"
+
+    @property
+    def is_comparison(self) -> bool:
+        return self in _COMPARISONS
+
+
+_COMPARISONS = frozenset((BinaryKind.LT, BinaryKind.LE, BinaryKind.GT, BinaryKind.GE, BinaryKind.EQ, BinaryKind.NE))
+_BOOLEAN = _COMPARISONS | {BinaryKind.AND, BinaryKind.OR}
+
+
+class UnaryKind(Enum):
+    """One-operand arithmetic; everything below `NOT` occurs in loop forms only."""
+
+    NEG = "-"
+    NOT = "not"
+    CAST = "cast"
+    ABS = "abs"
+    EXP = "exp"
+    LOG = "log"
+    SQRT = "sqrt"
+
+
+class Expr:
+    """Base of scalar expressions. Equality and hash are structural; SSA values compare by identity."""
+
+    __slots__ = ()
+
+    @property
+    def dtype(self) -> DType:
+        raise AssertionError("each expression states its dtype")
+
+    def children(self) -> tuple[Scalar, ...]:
+        return ()
+
+    def __add__(self, other: Scalar) -> Scalar:
+        return binary(BinaryKind.ADD, self, other)
+
+    def __radd__(self, other: Scalar) -> Scalar:
+        return binary(BinaryKind.ADD, other, self)
+
+    def __sub__(self, other: Scalar) -> Scalar:
+        return binary(BinaryKind.SUB, self, other)
+
+    def __rsub__(self, other: Scalar) -> Scalar:
+        return binary(BinaryKind.SUB, other, self)
+
+    def __mul__(self, other: Scalar) -> Scalar:
+        return binary(BinaryKind.MUL, self, other)
+
+    def __rmul__(self, other: Scalar) -> Scalar:
+        return binary(BinaryKind.MUL, other, self)
+
+    def __truediv__(self, other: Scalar) -> Scalar:
+        return binary(BinaryKind.DIV, self, other)
+
+    def __floordiv__(self, other: Scalar) -> Scalar:
+        return binary(BinaryKind.FLOORDIV, self, other)
+
+    def __mod__(self, other: Scalar) -> Scalar:
+        return binary(BinaryKind.MOD, self, other)
+
+    def __neg__(self) -> Scalar:
+        return unary(UnaryKind.NEG, self)
+
+
+Scalar = int | Expr
+Shape = tuple[Scalar, ...]
+
+
+class Const(Expr):
+    """A typed constant. INDEX constants are plain ints instead."""
+
+    __slots__ = ("_dtype", "value")
+
+    def __init__(self, value: int | float | bool, dtype: DType) -> None:
+        self.value = value
+        self._dtype = dtype
+
+    @property
+    def dtype(self) -> DType:
+        return self._dtype
+
+    def __eq__(self, other: object) -> bool:
+        # repr tells -0.0 from 0.0 and NaN from itself, which == does not.
+        return isinstance(other, Const) and self._dtype is other._dtype and repr(self.value) == repr(other.value)
+
+    def __hash__(self) -> int:
+        return hash((repr(self.value), self._dtype.name))
+
+    def __repr__(self) -> str:
+        return f"Const({self.value!r}, {self._dtype})"
+
+
+class Value(Expr):
+    """An SSA value: the result of one statement, a parameter, a loop variable. Compared by identity.
+
+    `name` is a hint for people; the printer makes names unique."""
+
+    __slots__ = ("__weakref__", "name", "span", "type")
+
+    def __init__(self, name: str, type: Type, span: Span = UNKNOWN) -> None:
+        self.name = name
+        self.type = type
+        self.span = span
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of the scalar, or of the elements of a tensor or tile."""
+        return self.type.dtype
+
+    def __repr__(self) -> str:
+        return f"%{self.name}"
+
+
+class Binary(Expr):
+    """`lhs kind rhs`, both of one dtype; comparisons give BOOL. Built by `binary`, which folds."""
+
+    __slots__ = ("_dtype", "_hash", "kind", "lhs", "rhs")
+
+    def __init__(self, kind: BinaryKind, lhs: Scalar, rhs: Scalar, dtype: DType) -> None:
+        self.kind = kind
+        self.lhs = lhs
+        self.rhs = rhs
+        self._dtype = dtype
+        self._hash = hash((kind, lhs, rhs))
+
+    @property
+    def dtype(self) -> DType:
+        return self._dtype
+
+    def children(self) -> tuple[Scalar, ...]:
+        return (self.lhs, self.rhs)
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return (
+            isinstance(other, Binary)
+            and self._hash == other._hash
+            and self.kind is other.kind
+            and self._dtype is other._dtype
+            and self.lhs == other.lhs
+            and self.rhs == other.rhs
+        )
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"({self.lhs!r} {self.kind.value} {self.rhs!r})"
+
+
+class Unary(Expr):
+    """`kind operand`; a CAST's target is its dtype."""
+
+    __slots__ = ("_dtype", "kind", "operand")
+
+    def __init__(self, kind: UnaryKind, operand: Scalar, dtype: DType) -> None:
+        self.kind = kind
+        self.operand = operand
+        self._dtype = dtype
+
+    @property
+    def dtype(self) -> DType:
+        return self._dtype
+
+    def children(self) -> tuple[Scalar, ...]:
+        return (self.operand,)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Unary)
+            and self.kind is other.kind
+            and self._dtype is other._dtype
+            and self.operand == other.operand
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.operand, self._dtype.name))
+
+    def __repr__(self) -> str:
+        return f"{self.kind.value}({self.operand!r})"
+
+
+class Select(Expr):
+    """`then` where `condition` holds, else `otherwise`. Occurs in loop forms."""
+
+    __slots__ = ("condition", "otherwise", "then")
+
+    def __init__(self, condition: Scalar, then: Scalar, otherwise: Scalar) -> None:
+        self.condition = condition
+        self.then = then
+        self.otherwise = otherwise
+
+    @property
+    def dtype(self) -> DType:
+        return dtype_of(self.then)
+
+    def children(self) -> tuple[Scalar, ...]:
+        return (self.condition, self.then, self.otherwise)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Select) and self.children() == other.children()
+
+    def __hash__(self) -> int:
+        return hash(self.children())
+
+    def __repr__(self) -> str:
+        return f"select({self.condition!r}, {self.then!r}, {self.otherwise!r})"
+
+
+# --- building -----------------------------------------------------------------------------------------------------
+def dtype_of(scalar: Scalar) -> DType:
+    """INDEX for a plain int, else the expression's own dtype."""
+    return scalar.dtype if isinstance(scalar, Expr) else INDEX
+
+
+def constant(value: int | float | bool, dtype: DType) -> Scalar:
+    """`value` as a constant of `dtype`; INDEX constants are plain ints."""
+    if dtype is INDEX:
+        return int(value)
+    if dtype is BOOL:
+        return Const(bool(value), BOOL)
+    return Const(float(value) if dtype.is_float else int(value), dtype)
+
+
+def constant_value(scalar: Scalar) -> int | float | bool | None:
+    """The value of a constant, or None."""
+    if isinstance(scalar, int):
+        return scalar
+    return scalar.value if isinstance(scalar, Const) else None
+
+
+_FOLD: dict[BinaryKind, Callable[[int, int], int]] = {
+    BinaryKind.ADD: lambda a, b: a + b,
+    BinaryKind.SUB: lambda a, b: a - b,
+    BinaryKind.MUL: lambda a, b: a * b,
+    BinaryKind.FLOORDIV: lambda a, b: a // b,
+    BinaryKind.MOD: lambda a, b: a % b,
+    BinaryKind.MIN: min,
+    BinaryKind.MAX: max,
+    BinaryKind.LT: lambda a, b: a < b,
+    BinaryKind.LE: lambda a, b: a <= b,
+    BinaryKind.GT: lambda a, b: a > b,
+    BinaryKind.GE: lambda a, b: a >= b,
+    BinaryKind.EQ: lambda a, b: a == b,
+    BinaryKind.NE: lambda a, b: a != b,
+}
+
+
+def _plus(base: Scalar, constant: int) -> Scalar:
+    """`base + constant` with the constants at the end gathered into one."""
+    if isinstance(base, Binary) and isinstance(base.rhs, int) and base.kind in (BinaryKind.ADD, BinaryKind.SUB):
+        constant += base.rhs if base.kind is BinaryKind.ADD else -base.rhs
+        base = base.lhs
+    if constant == 0:
+        return base
+    return Binary(BinaryKind.ADD if constant > 0 else BinaryKind.SUB, base, abs(constant), INDEX)
+
+
+def _fold_index(kind: BinaryKind, lhs: Scalar, rhs: Scalar) -> Scalar | None:
+    """INDEX identities that keep printed offsets readable and equal extents equal."""
+    if isinstance(lhs, int) and isinstance(rhs, int):
+        if kind in (BinaryKind.FLOORDIV, BinaryKind.MOD) and rhs == 0:
+            return None
+        folded = _FOLD[kind](lhs, rhs) if kind in _FOLD else None
+        return constant(folded, BOOL) if kind in _COMPARISONS and folded is not None else folded
+    if rhs == 0 and kind in (BinaryKind.ADD, BinaryKind.SUB):
+        return lhs
+    if lhs == 0 and kind is BinaryKind.ADD:
+        return rhs
+    if kind is BinaryKind.MUL:
+        if lhs == 0 or rhs == 0:
+            return 0
+        if rhs == 1 or lhs == 1:
+            return lhs if rhs == 1 else rhs
+    if rhs == 1 and kind is BinaryKind.FLOORDIV:
+        return lhs
+    if rhs == 1 and kind is BinaryKind.MOD:
+        return 0
+    if kind is BinaryKind.SUB and not isinstance(rhs, int):
+        terms, rest = linear_terms(Binary(kind, lhs, rhs, INDEX))
+        if not terms:
+            return rest
+    if kind in (BinaryKind.MIN, BinaryKind.MAX) and lhs == rhs:
+        return lhs
+    if kind in (BinaryKind.ADD, BinaryKind.SUB) and isinstance(rhs, int):
+        return _plus(lhs, rhs if kind is BinaryKind.ADD else -rhs)
+    return None
+
+
+def binary(kind: BinaryKind, lhs: Scalar, rhs: Scalar) -> Scalar:
+    """`lhs kind rhs`, folded where both are INDEX constants. The operands must have one dtype, except that a plain
+    int literal takes the other operand's dtype."""
+    left, right = dtype_of(lhs), dtype_of(rhs)
+    if left is not right:
+        if isinstance(rhs, int):
+            rhs, right = constant(rhs, left), left
+        elif isinstance(lhs, int):
+            lhs, left = constant(lhs, right), right
+        else:
+            raise DTypeError(
+                f"the operands of {kind.value!r} have two dtypes", found=f"{left} and {right}", help="cast one of them"
+            )
+    if left is INDEX:
+        folded = _fold_index(kind, lhs, rhs)
+        if folded is not None:
+            return folded
+    return Binary(kind, lhs, rhs, BOOL if kind in _BOOLEAN else left)
+
+
+def minimum(lhs: Scalar, rhs: Scalar) -> Scalar:
+    return binary(BinaryKind.MIN, lhs, rhs)
+
+
+def maximum(lhs: Scalar, rhs: Scalar) -> Scalar:
+    return binary(BinaryKind.MAX, lhs, rhs)
+
+
+def unary(kind: UnaryKind, operand: Scalar) -> Scalar:
+    """`kind operand`; a negated constant is a constant."""
+    value = constant_value(operand)
+    if kind is UnaryKind.NEG and value is not None:
+        return constant(-value, dtype_of(operand))
+    return Unary(kind, operand, BOOL if kind is UnaryKind.NOT else dtype_of(operand))
+
+
+def cast(operand: Scalar, dtype: DType) -> Scalar:
+    """`operand` converted to `dtype`; nothing when it has it."""
+    if dtype_of(operand) is dtype:
+        return operand
+    value = constant_value(operand)
+    if value is not None and (isinstance(value, int) or dtype in (FP32,)):
+        return constant(value, dtype)
+    return Unary(UnaryKind.CAST, operand, dtype)
+
+
+def linear_terms(scalar: Scalar) -> tuple[dict[Expr, int], int]:
+    """`scalar`, an INDEX, as a sum: coefficient per term that is not itself a sum or a constant multiple, and the
+    constant. Terms whose coefficients cancel are left out, so a difference of equal extents is a plain number."""
+    terms: dict[Expr, int] = {}
+    constant = 0
+    todo: list[tuple[Scalar, int]] = [(scalar, 1)]
+    while todo:
+        part, factor = todo.pop()
+        if isinstance(part, int):
+            constant += factor * part
+        elif isinstance(part, Binary) and part.kind is BinaryKind.ADD:
+            todo += [(part.lhs, factor), (part.rhs, factor)]
+        elif isinstance(part, Binary) and part.kind is BinaryKind.SUB:
+            todo += [(part.lhs, factor), (part.rhs, -factor)]
+        elif isinstance(part, Binary) and part.kind is BinaryKind.MUL and isinstance(part.rhs, int):
+            todo.append((part.lhs, factor * part.rhs))
+        elif isinstance(part, Binary) and part.kind is BinaryKind.MUL and isinstance(part.lhs, int):
+            todo.append((part.rhs, factor * part.lhs))
+        else:
+            terms[part] = terms.get(part, 0) + factor
+    return {term: factor for term, factor in terms.items() if factor}, constant
+
+
+# --- walking ------------------------------------------------------------------------------------------------------
+def values_in(scalar: Scalar) -> Iterator[Value]:
+    """The SSA values that `scalar` reads, in order, with repetitions."""
+    if isinstance(scalar, Value):
+        yield scalar
+    elif isinstance(scalar, Expr):
+        for child in scalar.children():
+            if not isinstance(child, int):
+                yield from values_in(child)
+
+
+def substitute(scalar: Scalar, replace: Callable[[Value], Scalar]) -> Scalar:
+    """`scalar` with each SSA value replaced; the same object when nothing changes. Folds again."""
+    if isinstance(scalar, (int, Const)):
+        return scalar
+    if isinstance(scalar, Value):
+        return replace(scalar)
+    old = scalar.children()
+    new = tuple(substitute(child, replace) for child in old)
+    if all(a is b for a, b in zip(old, new, strict=True)):
+        return scalar
+    if isinstance(scalar, Binary):
+        return binary(scalar.kind, new[0], new[1])
+    if isinstance(scalar, Unary):
+        return cast(new[0], scalar.dtype) if scalar.kind is UnaryKind.CAST else unary(scalar.kind, new[0])
+    return Select(new[0], new[1], new[2])

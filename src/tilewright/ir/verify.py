@@ -1,0 +1,215 @@
+"""What every program satisfies, at every level, before and after every pass.
+
+Values
+  - A value is defined once, and used only where its definition has been passed.
+  - A loop variable or carried value is used inside its loop only.
+Types
+  - A result has the type that its operation infers, possibly placed (space, layout, buffer) where that leaves it open.
+  - What a loop carries has one type: initial value, carried value, yielded value and result. The same for branches.
+  - A call's arguments and targets have the types of the callee's parameters and results.
+  - The valid shape of every tile has its rank, and lies within the physical shape.
+Blocks
+  - Nested blocks end in a `Yield` of as many values as the statement has results; functions end in a `Return`.
+Tensors in DDR
+  - A version is not used after a later version exists (stores are linear).
+  - A loop that writes a tensor carries it.
+  - Each output parameter's last version is returned, once; an input is never written.
+
+What a program must satisfy on a target is `analysis.legality`'s concern.
+"""
+
+from __future__ import annotations
+
+from tilewright.errors import Span, VerifyError
+from tilewright.ir.function import Function, Program
+from tilewright.ir.nodes import Block, Call, For, If, Let, Return, Scope, Stmt, Yield
+from tilewright.ir.op import Op
+from tilewright.ir.rewrite import placed_like, type_of
+from tilewright.ir.scalar import Scalar, Value
+from tilewright.ir.storage import output_positions, roots_of, written_operand
+from tilewright.ir.types import TensorType, TileType, Type
+
+
+def verify(program: Program) -> None:
+    """Raises `VerifyError`, placed at the guilty statement, unless every invariant above holds."""
+    if program.entry not in program.by_name:
+        raise VerifyError(f"the program's entry {program.entry!r} is not among its functions")
+    if len(program.by_name) != len(program.functions):
+        raise VerifyError("two functions have one name", found=", ".join(f.name for f in program.functions))
+    for function in program.functions:
+        _FunctionVerifier(function, program).run()
+
+
+def same_type(left: Type, right: Type) -> bool:
+    """Equal, buffers aside: a carry may start in another buffer than the one it lives in."""
+    if left is right:
+        return True
+    if isinstance(left, TileType) and isinstance(right, TileType):
+        return left.without_memref() is right.without_memref()
+    return False
+
+
+class _FunctionVerifier:
+    def __init__(self, function: Function, program: Program) -> None:
+        self.function = function
+        self.program = program
+        self.visible: set[Value] = set()
+        self.ever: set[Value] = set()
+        self.consumed: dict[Value, Span] = {}
+        self.roots = roots_of(function, program)
+        self.inputs = {p.value for p in function.params if not p.is_output}
+
+    def run(self) -> None:
+        for param in self.function.params:
+            self.define(param.value, self.function.span)
+        if not self.function.body or not isinstance(self.function.body[-1], Return):
+            raise VerifyError(f"function {self.function.name} does not end in a return", span=self.function.span)
+        self.block(self.function.body, None)
+        self.outputs()
+
+    def outputs(self) -> None:
+        returned = [p for p in output_positions(self.function, self.program) if p is not None]
+        for index, param in enumerate(self.function.params):
+            count = returned.count(index)
+            if param.is_output and isinstance(param.value.type, TensorType) and count != 1:
+                raise VerifyError(
+                    f"{self.function.name} returns the last version of output {param.value.name!r} {count} times",
+                    span=self.function.span,
+                    required="exactly once",
+                )
+
+    # --- values ---
+    def define(self, value: Value, span: Span) -> None:
+        if value in self.ever:
+            raise VerifyError(f"value {value.name!r} is defined twice", span=span)
+        for other in value.type.values():
+            self.use(other, span)
+        self.visible.add(value)
+        self.ever.add(value)
+
+    def use(self, value: Value, span: Span) -> None:
+        if value not in self.visible:
+            raise VerifyError(f"value {value.name!r} is used where it is not defined", span=span)
+        if value in self.consumed:
+            raise VerifyError(
+                f"{value.name!r} is read after a later version of its tensor was stored",
+                span=span,
+                help="read the new version, or read before the store",
+                notes=(f"stored at {self.consumed[value]}",),
+            )
+
+    def consume(self, value: Scalar, span: Span) -> None:
+        """`value` is used up: its next version exists from here on."""
+        if not isinstance(value, Value) or not isinstance(value.type, TensorType):
+            return
+        if self.roots.get(value) in self.inputs:
+            raise VerifyError(
+                f"{value.name!r} is an input and is written",
+                span=span,
+                help="declare the parameter pl.Out[...] or pl.InOut[...]",
+            )
+        self.consumed[value] = span
+
+    # --- statements ---
+    def block(self, block: Block, results: tuple[Value, ...] | None) -> tuple[Scalar, ...]:
+        """Checks a block in its own scope; returns what it yields. `results` None: a function's body."""
+        if not block or not isinstance(block[-1], Yield) or isinstance(block[-1], Return) is not (results is None):
+            raise VerifyError(
+                "a block ends in the wrong statement", required="a yield" if results is not None else "a return"
+            )
+        outer = set(self.visible)
+        for stmt in block:
+            for value in stmt.uses():
+                self.use(value, stmt.span)
+            self.stmt(stmt)
+        if results is not None:
+            self.visible = outer
+        values = block[-1].values
+        if results is not None and len(values) != len(results):
+            raise VerifyError(f"a block yields {len(values)} values for {len(results)} results", span=block[-1].span)
+        return values
+
+    def stmt(self, stmt: Stmt) -> None:
+        match stmt:
+            case Let():
+                self.let(stmt)
+            case Call():
+                self.call(stmt)
+            case For():
+                self.loop(stmt)
+            case If() | Scope():
+                self.arms(stmt)
+            case Yield():
+                return
+            case _:
+                raise VerifyError(f"unknown statement {type(stmt).__name__}", span=stmt.span)
+        for value in stmt.defs():
+            self.define(value, stmt.span)
+
+    def let(self, stmt: Let) -> None:
+        value, found = stmt.value, stmt.target.type
+        inferred = value.infer() if isinstance(value, Op) else type_of(value)
+        if not same_type(placed_like(inferred, found), found):
+            raise VerifyError(
+                f"{stmt.target.name!r} has not the type that its operation gives",
+                span=stmt.span,
+                required=repr(inferred),
+                found=repr(found),
+            )
+        if isinstance(value, Op):
+            self.consume(written_operand(value) or 0, stmt.span)
+
+    def call(self, stmt: Call) -> None:
+        callee = self.program.by_name.get(stmt.callee)
+        if callee is None:
+            raise VerifyError(f"there is no function {stmt.callee!r} to call", span=stmt.span)
+        if len(callee.params) != len(stmt.args) or len(callee.results) != len(stmt.targets):
+            raise VerifyError(f"the call of {stmt.callee} has the wrong number of arguments or results", span=stmt.span)
+        binding = {param.value: arg for param, arg in zip(callee.params, stmt.args, strict=True)}
+        for param, arg in zip(callee.params, stmt.args, strict=True):
+            self.expect(
+                type_of(arg), param.value.type.substitute(lambda v: binding.get(v, v)), param.value.name, stmt.span
+            )
+            if param.is_output:
+                self.consume(arg, stmt.span)
+
+    def loop(self, stmt: For) -> None:
+        if not len(stmt.inits) == len(stmt.iter_args) == len(stmt.results):
+            raise VerifyError("a loop carries unequal numbers of values", span=stmt.span)
+        for init, arg in zip(stmt.inits, stmt.iter_args, strict=True):
+            self.expect(type_of(init), arg.type, arg.name, stmt.span)
+            self.consume_carried(init, stmt.span)
+        outside, before = set(self.visible), set(self.consumed)
+        self.define(stmt.iv, stmt.span)
+        for arg in stmt.iter_args:
+            self.define(arg, stmt.span)
+        values = self.block(stmt.body, stmt.results)
+        self.visible = outside
+        for value in self.consumed.keys() - before:
+            if value in outside:
+                raise VerifyError(f"the loop writes {value.name!r} without carrying it", span=self.consumed[value])
+        for value, arg, result in zip(values, stmt.iter_args, stmt.results, strict=True):
+            self.expect(type_of(value), arg.type, arg.name, stmt.span)
+            self.expect(result.type, arg.type, arg.name, stmt.span)
+
+    def consume_carried(self, init: Scalar, span: Span) -> None:
+        """A carried tensor is used up by the loop, but carrying an input that is only read writes nothing."""
+        if isinstance(init, Value) and self.roots.get(init) not in self.inputs:
+            self.consume(init, span)
+
+    def arms(self, stmt: If | Scope) -> None:
+        before = dict(self.consumed)
+        after = dict(before)
+        for block in stmt.blocks():
+            self.consumed = dict(before)
+            values = self.block(block, stmt.defs())
+            after.update(self.consumed)
+            for value, result in zip(values, stmt.defs(), strict=True):
+                self.expect(type_of(value), result.type, result.name, stmt.span)
+        self.consumed = after
+
+    def expect(self, found: Type, required: Type, name: str, span: Span) -> None:
+        if not same_type(found, required):
+            raise VerifyError(
+                f"{name!r} has two types where paths join", span=span, required=repr(required), found=repr(found)
+            )
