@@ -15,8 +15,9 @@ The pass is the one named like the file's folder (`tests/passes/legalize_moves/t
 pass, its value a Python literal. Both programs are text in the `pl` dialect; the comparison is exact.
 `pytest --bless` writes what the pass made in place of what was expected: read the difference before committing it.
 
-A golden test holds more than the text: the output reads back as an equal program, and a second run changes nothing
-where the header says `# idempotent: True`.
+A golden test holds more than the text. The output reads back as an equal program. Input and output give equal numbers
+in the interpreter: `# symbols: {"n": 33}` sizes dimensions, `# run: False` is for programs that are not to be executed.
+With `# idempotent: True`, a second run changes nothing.
 """
 
 from __future__ import annotations
@@ -49,7 +50,9 @@ class Golden:
     path: Path
     pass_name: str
     target: str | None
-    idempotent: bool
+    idempotent: bool = False
+    run: bool = True
+    symbols: dict[str, int] = field(default_factory=dict[str, int])
     options: dict[str, Any] = field(default_factory=dict[str, Any])
     source: str = ""
     expected: str = ""
@@ -75,11 +78,14 @@ def read_golden(path: Path) -> Golden:
             header[matched[1]] = literal(matched[2])
     at = lines.index(SEPARATOR) if SEPARATOR in lines else len(lines)
     target = header.pop("target", None)
+    symbols: Any = header.pop("symbols", {})
     return Golden(
         path,
         pass_name=str(header.pop("pass", path.parent.name)),
         target=None if target is None else str(target),
         idempotent=bool(header.pop("idempotent", False)),
+        run=bool(header.pop("run", True)),
+        symbols=symbols,
         options=header,
         source="\n".join(lines[:at]).strip() + "\n",
         expected="\n".join(lines[at + 1 :]).strip() + "\n",
@@ -129,7 +135,7 @@ def find_pass(name: str) -> Callable[..., Any]:
 
 
 def run_pass(golden: Golden, source: str) -> str:
-    """Parse, apply the pass, print. What was printed must read back as an equal program.
+    """Parse, apply the pass, print. The print must read back as an equal program, and mean what the input means.
 
     Imports are made here, so that the tests of other parts run while the compiler does not import.
     """
@@ -141,10 +147,13 @@ def run_pass(golden: Golden, source: str) -> str:
         if golden.target is None:
             raise LookupError(f"{golden.pass_name} takes a target: add `# target: name` to {golden.path}")
         options["target"] = importlib.import_module("tilewright.targets").load_target(golden.target)
-    after = apply(parse(source), **options)
+    before = parse(source)
+    after = apply(before, **options)
     text: str = print_program(after)
     if parse(text) != after:
         raise GoldenMismatchError(f"what {golden.pass_name} made does not read back as an equal program:\n{text}")
+    if golden.run:
+        importlib.import_module("meaning").check_same_meaning(before, after, golden.symbols)
     return text
 
 
