@@ -1,0 +1,11 @@
+"""Programs as text in the `pl` dialect. Importing this package gives programs their `__str__`; the frontend reads."""
+
+from __future__ import annotations
+
+from tilewright.ir.function import PRINTER
+from tilewright.text.printer import print_program
+
+__all__ = ["print_program"]
+
+if print_program not in PRINTER:
+    PRINTER[:] = [print_program]
