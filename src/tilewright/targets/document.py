@@ -25,7 +25,7 @@ _UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 def suggest(word: str, known: Iterable[str]) -> str:
     """A way out of an unknown word: the nearest known one, or all of them."""
     names = list(known)
-    near = get_close_matches(word, names, 1)
+    near = get_close_matches(word, names, 1, 0.5 if len(word) <= 3 else 0.6)  # one letter of two is half a word
     return f"did you mean {near[0]}?" if near else "one of " + ", ".join(names)
 
 

@@ -282,4 +282,3 @@ def _box(memory: Memory, layout: Layout, dtype: DType) -> tuple[int, int]:
         case _:
             side = 32 * 8 // dtype.bits
             return (16, side) if by_row else (side, 16)
-
