@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from tilewright.ir.dtypes import BY_NAME, DType
+from tilewright.ir.dtypes import DType
 from tilewright.ir.function import FunctionKind
 from tilewright.ir.layout import BLayout, Compact, MemorySpace, Pad, SLayout
 
@@ -75,20 +75,16 @@ ENUMS: dict[str, type[Enum]] = {
 """Enums of the language by the name after ``pl.``; the first name of an enum is the one that is printed."""
 
 
-def member_name(member: Enum) -> str:
+def spell_member(member: Enum) -> str:
     """The name of a member after its enum: ``Vec``, ``zero``, ``row_major``, ``CORE_GROUP``."""
     return member.value if isinstance(member.value, str) else member.name.lower()
 
 
-NAMES: dict[str, object] = dict(BY_NAME)
-"""Every constant of the language by its dotted name after ``pl.``: ``FP32``, ``Mem.Vec``, ``PadValue.zero``."""
-
-_SPELLINGS: dict[object, str] = {}
+_SPELLINGS: dict[Enum, str] = {}
 
 for _enum_name, _enum in ENUMS.items():
     for _member in _enum:
-        NAMES[f"{_enum_name}.{member_name(_member)}"] = _member
-        _SPELLINGS.setdefault(_member, f"pl.{_enum_name}.{member_name(_member)}")
+        _SPELLINGS.setdefault(_member, f"pl.{_enum_name}.{spell_member(_member)}")
 
 
 def spelling(value: DType | Enum) -> str:
@@ -97,3 +93,12 @@ def spelling(value: DType | Enum) -> str:
         return f"pl.{value.name}"
     found = _SPELLINGS.get(value)
     return f"pl.{type(value).__name__}.{value.name}" if found is None else found
+
+
+def enum_member(enum_name: str, member: str) -> Enum | None:
+    """What ``pl.<enum_name>.<member>`` stands for; None when it is nothing. A member's Python name (``ZERO``) is
+    understood too."""
+    for candidate in ENUMS.get(enum_name, ()):
+        if member in (spell_member(candidate), candidate.name):
+            return candidate
+    return None
