@@ -37,6 +37,10 @@ UNARY: dict[UnaryKind, Callable[[Any], Any]] = {
     UnaryKind.EXP: np.exp,
     UnaryKind.LOG: np.log,
     UnaryKind.SQRT: np.sqrt,
+    UnaryKind.RINT: np.rint,
+    UnaryKind.FLOOR: np.floor,
+    UnaryKind.CEIL: np.ceil,
+    UnaryKind.TRUNC: np.trunc,
 }
 
 

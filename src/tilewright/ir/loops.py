@@ -67,11 +67,14 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """out[i, j] = sum over k of lhs[i, k] * rhs[k, j], on top of `acc` when the op has a field of that name."""
+    """out[i, j] = sum over k of lhs[i, k] * rhs[k, j], on top of what the field `acc` holds, read as `acc_map` says.
+    `unless` is a field that may hold a condition; while it holds, `acc` is not read."""
 
     lhs: str = "lhs"
     rhs: str = "rhs"
     acc: str | None = None
+    acc_map: Map = FULL
+    unless: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import UNKNOWN, OperandError, Span, UnknownOpError
+from tilewright.ir.dtypes import DType
 from tilewright.ir.layout import MemorySpace
 from tilewright.ir.loops import LoopForm
 from tilewright.ir.scalar import Scalar, Shape, Value, substitute, values_in
@@ -173,9 +174,10 @@ class Needs:
 class Work:
     """What an operation costs, in machine-neutral units; a target prices it.
 
-    `kind` names the class of work in the target's tables: ``matmul``, ``move``, ``unary``, ``binary``, ``scalar``
-    (one operand a scalar), ``select``, ``cast``, ``transcendental`` (exp, log, sqrt, rsqrt, div), ``reduce``,
-    ``none`` (a view)."""
+    `kind` names the class of work in the target's tables: ``add``, ``sub``, ``mul``, ``div``, ``max``, ``min``,
+    ``neg``, ``abs``, ``relu``, ``exp``, ``log``, ``sqrt``, ``rsqrt``, ``recip``, ``compare``, ``select``, ``cast``,
+    ``reduce``, ``expand`` and ``expand_div`` (a vector meets each row or column), ``fill``, ``move``, ``matmul``,
+    ``scalar`` (one element), ``none`` (a view)."""
 
     kind: str
     elements: int = 0
@@ -287,10 +289,8 @@ class OpMeta(type):
         **facts: Any,
     ) -> OpMeta:
         if not bases:  # Op itself: its two keyword fields are slots, not fields of the operation
-            for key in ("level", "span"):
-                del namespace[key]
-            cls = super().__new__(mcls, cls_name, bases, {**namespace, "__slots__": ("level", "span")})
-            return cls
+            del namespace["level"], namespace["span"]
+            return super().__new__(mcls, cls_name, bases, {**namespace, "__slots__": ("level", "span")})
         inherited, own = _collect(bases, namespace)
         namespace["__slots__"] = tuple(field.name for field in own)
         fields = tuple(sorted(inherited + own, key=lambda field: not field.required))
@@ -300,10 +300,9 @@ class OpMeta(type):
             if not hasattr(cls, fact):
                 raise TypeError(f"{cls_name}: there is no fact called {fact!r}")
             setattr(cls, fact, value)
-        scope: dict[str, Any] = {
-            "UNKNOWN": UNKNOWN, "_set": object.__setattr__, "values_in": values_in, "substitute": substitute,
-            "_substitute_tuple": _substitute_tuple, "_defaults": {f.name: f.default for f in fields},
-        }  # fmt: skip
+        scope: dict[str, Any] = {"_defaults": {f.name: f.default for f in fields}, "_set": object.__setattr__}
+        scope |= {"UNKNOWN": UNKNOWN, "values_in": values_in, "substitute": substitute}
+        scope["_substitute_tuple"] = _substitute_tuple
         exec(_methods(fields), scope)
         for method in ("__init__", "uses", "with_operands"):
             scope[method].__qualname__ = f"{cls_name}.{method}"
@@ -342,6 +341,7 @@ class Op(metaclass=OpMeta):
     """a rounding to another dtype that a move may do on its way, when the edge offers it"""
 
     # --- facts, by assignment in the class body ---
+    dtypes: ClassVar[tuple[DType, ...]] = ()  # element types that it takes; empty: every one
     spelling: ClassVar[Spelling] = Spelling()
     lowering: ClassVar[Needs | None] = None
     loops: ClassVar[LoopForm | None] = None
@@ -351,15 +351,15 @@ class Op(metaclass=OpMeta):
         """The type of the result, valid shape included. Raises with both types named."""
         raise AssertionError(f"{type(self).__name__} states no infer()")
 
-    def evaluate(self, *operands: Any) -> Array:
+    def evaluate(self, *operands: Any, **_: Any) -> Array:
         """The NumPy meaning. Arguments are the operand and scalar fields in order (`None` where absent): arrays
         cropped to their valid shapes (whole physical arrays when `view_of` is set), ints or NumPy scalars for scalar
         fields, tuples of ints for `scalars`. Returns the valid part of the result. The operand that the op `writes`
         is the caller's to overwrite in place, and is returned."""
         raise AssertionError(f"{type(self).__name__} states no evaluate()")
 
-    def defined(self, *masks: Any) -> Array | None:
-        """Which elements of the result are defined, from boolean masks in place of the arrays; None: by loop form."""
+    def defined(self, *masks: Any, **_: Any) -> Array | None:
+        """Which elements are defined, from masks in place of arrays (scalars as they are); None: by loop form."""
         return None
 
     def accesses(self) -> tuple[Access, ...]:
@@ -370,6 +370,10 @@ class Op(metaclass=OpMeta):
     def work(self) -> Work:
         """What one execution costs."""
         raise AssertionError(f"{type(self).__name__} states no work()")
+
+    def scratch(self) -> dict[str, TileType]:
+        """The tile that each scratch operand wants, by field; empty where hardware needs none."""
+        return {}
 
     def lower(self, context: LoweringContext) -> Value:
         """The tile form of a tensor operation whose operands are lowered already. By default the same operation on

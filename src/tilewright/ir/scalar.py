@@ -48,7 +48,11 @@ _BOOLEAN = _COMPARISONS | {BinaryKind.AND, BinaryKind.OR}
 
 
 class UnaryKind(Enum):
-    """One-operand arithmetic; everything below `NOT` occurs in loop forms only."""
+    """One-operand arithmetic; everything below `NOT` occurs in loop forms only, except `CAST`.
+
+    `CAST` of a float to an integer truncates, saturates, and makes 0 of NaN; of an integer to a narrower one wraps;
+    to a narrower float rounds half to even. `RINT` (half to even), `FLOOR`, `CEIL` and `TRUNC` round a float to an
+    integral float."""
 
     NEG = "-"
     NOT = "not"
@@ -57,6 +61,10 @@ class UnaryKind(Enum):
     EXP = "exp"
     LOG = "log"
     SQRT = "sqrt"
+    RINT = "rint"
+    FLOOR = "floor"
+    CEIL = "ceil"
+    TRUNC = "trunc"
 
 
 class Expr:
