@@ -1,0 +1,162 @@
+"""Rules of §6 on memory over time: a tile that is read before anything wrote it, or after something else did.
+
+Two tiles with constant addresses may share bytes. A tile whose bytes another tile overwrote may be read again only if
+the sharing is deliberate: plain tiles of one element type, one inside the other (slices, reshapes, valid shapes).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tilewright.codegen.pto.facts import Context
+from tilewright.codegen.pto.syntax import Function, Operation, Region, walk
+from tilewright.codegen.pto.tables import footprint, tmp_index
+from tilewright.codegen.pto.types import TileType
+
+_ALIASES = frozenset(("pto.subset", "pto.subview", "pto.treshape", "pto.bitcast"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Root:
+    """An allocation: its type and, if constant, its bytes. One whose address is computed may be anywhere."""
+
+    kind: TileType
+    start: int | None
+    end: int
+    computed: bool
+
+    def overlaps(self, other: _Root) -> bool:
+        return (
+            self.start is not None
+            and other.start is not None
+            and self.kind.loc == other.kind.loc
+            and self.start < other.end
+            and other.start < self.end
+        )
+
+    def deliberate(self, other: _Root) -> bool:
+        """Whether sharing bytes with `other` is a way to name a part, or another shape, of the same values."""
+        if self.start is None or other.start is None or self.kind.dtype != other.kind.dtype:
+            return False
+        inside = (self.start <= other.start and other.end <= self.end) or (
+            other.start <= self.start and self.end <= other.end
+        )
+        if "none_box" in (self.kind.slayout, other.kind.slayout):
+            return inside and self.kind.slayout == other.kind.slayout
+        same = (self.kind.blayout, self.kind.slayout) == (other.kind.blayout, other.kind.slayout)
+        pitch = (k.rows if k.blayout == "col_major" else k.cols for k in (self.kind, other.kind))
+        return inside and same and len(set(pitch)) == 1
+
+
+@dataclass(slots=True)
+class _State:
+    """Per root: whether it may have been written, and the line where it may have been overwritten."""
+
+    written: set[str] = field(default_factory=set[str])
+    lost: dict[str, int] = field(default_factory=dict[str, int])
+
+    def copy(self) -> _State:
+        return _State(set(self.written), dict(self.lost))
+
+    def join(self, other: _State) -> None:
+        self.written |= other.written
+        self.lost |= other.lost
+
+
+def storage_rules(ctx: Context, function: Function, addresses: dict[int, int | None]) -> None:
+    """Check one function. `addresses` maps the id of each allocating operation to its address, None if unknown."""
+    analysis = _Storage(ctx, addresses)
+    analysis.collect(function)
+    analysis.region(function.body, _State())
+
+
+class _Storage:
+    def __init__(self, ctx: Context, addresses: dict[int, int | None]) -> None:
+        self.ctx = ctx
+        self.addresses = addresses
+        self.roots: dict[str, _Root] = {}
+        self.names: dict[str, str] = {}
+        self.anywhere: frozenset[str] = frozenset()
+        self.neighbours: dict[str, tuple[str, ...]] = {}
+
+    def collect(self, function: Function) -> None:
+        for op in walk(function.body):
+            kind = op.result_types[0] if op.result_types else None
+            if op.name == "pto.alloc_tile" and isinstance(kind, TileType):
+                start = self.addresses.get(id(op))
+                key = f"{op.results[0]}@{op.line}"
+                self.roots[key] = _Root(
+                    kind, start, (start or 0) + footprint(kind, self.ctx.arch), "addr" in op.named and start is None
+                )
+        for key, root in self.roots.items():
+            near = [k for k, other in self.roots.items() if k != key and root.overlaps(other)]
+            self.neighbours[key] = tuple(near)
+
+    def region(self, region: Region, state: _State) -> _State:
+        for op in region.operations:
+            state = self.operation(op, state)
+        return state
+
+    def operation(self, op: Operation, state: _State) -> _State:
+        if op.name == "pto.alloc_tile" and op.results:
+            self.names[op.results[0]] = f"{op.results[0]}@{op.line}"
+        elif op.name in _ALIASES and op.operands[0] in self.names:
+            self.names[op.results[0]] = self.names[op.operands[0]]
+        elif op.name in ("scf.for", "scf.while"):
+            return self.loop(op, state)
+        elif op.name == "scf.if":
+            arms = [self.region(region, state.copy()) for region in op.regions]
+            if len(arms) == 1:
+                arms.append(state)
+            arms[0].join(arms[1])
+            return arms[0]
+        elif op.regions:
+            for region in op.regions:
+                state = self.region(region, state)
+        elif op.name.startswith("pto.t"):
+            self.access(op, state)
+        return state
+
+    def loop(self, op: Operation, state: _State) -> _State:
+        """Two trips, so that what the end of the body did reaches its start; writes of the body count from the first
+        trip on, since a guard inside it may well skip the read that precedes them."""
+        kept = self.anywhere
+        self.anywhere = kept | {name for region in op.regions for inner in walk(region) for name in inner.outs}
+        for _ in range(2):
+            after = state.copy()
+            for region in op.regions:
+                after = self.region(region, after)
+            state.join(after)
+        self.anywhere = kept
+        return state
+
+    def access(self, op: Operation, state: _State) -> None:
+        name = op.name.removeprefix("pto.")
+        tmp = tmp_index(name, len(op.operands))
+        for i, value in enumerate(op.operands):
+            if i != tmp and value in self.names:
+                self.read(op, value, state)
+        for value in (*op.outs, *([op.operands[tmp]] if tmp is not None and tmp < len(op.operands) else [])):
+            if value in self.names:
+                self.write(op, self.names[value], state)
+
+    def read(self, op: Operation, value: str, state: _State) -> None:
+        key = self.names[value]
+        root = self.roots[key]
+        later = {self.names[name] for name in self.anywhere if name in self.names}
+        seen = state.written | later
+        known = key in seen or root.computed or any(near in seen for near in self.neighbours[key])
+        self.ctx.require(known, "§6 never written", op, f"{value} is read, but nothing wrote it")
+        if key in state.lost:
+            self.ctx.report(
+                "§6 overlap", op, f"{value} is read, but line {state.lost[key]} wrote another tile over its bytes"
+            )
+
+    def write(self, op: Operation, key: str, state: _State) -> None:
+        state.written.add(key)
+        state.lost.pop(key, None)
+        for near in self.neighbours[key]:
+            if self.roots[near].deliberate(self.roots[key]):
+                state.lost.pop(near, None)
+            else:
+                state.lost[near] = op.line
