@@ -26,7 +26,6 @@ import ast
 import difflib
 import importlib
 import inspect
-import pkgutil
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -126,12 +125,12 @@ def check_golden(golden: Golden, run: Callable[[Golden, str], str], *, bless: bo
 
 
 def find_pass(name: str) -> Callable[..., Any]:
-    """The function `name` of the module `name` somewhere under `tilewright.passes`: one file for each pass."""
-    passes = importlib.import_module("tilewright.passes")
-    for module in pkgutil.walk_packages(passes.__path__, "tilewright.passes."):
-        if module.name.rpartition(".")[2] == name and not module.ispkg:
-            return getattr(importlib.import_module(module.name), name)
-    raise LookupError(f"there is no tilewright/passes/*/{name}.py")
+    """The function `name` of `tilewright/passes/<group>/<name>`, a module or a package; nothing else is imported."""
+    passes = Path(next(iter(importlib.import_module("tilewright.passes").__path__)))
+    for found in [*passes.glob(f"*/{name}.py"), *passes.glob(f"*/{name}/__init__.py")]:
+        group = found.relative_to(passes).parts[0]
+        return getattr(importlib.import_module(f"tilewright.passes.{group}.{name}"), name)
+    raise LookupError(f"there is no pass {name} in tilewright/passes")
 
 
 def run_pass(golden: Golden, source: str) -> str:

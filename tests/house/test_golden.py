@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 
 import pytest
-from golden import Golden, GoldenMismatchError, check_golden, is_golden, read_golden
+from golden import Golden, GoldenMismatchError, check_golden, find_pass, is_golden, read_golden
 
 TEXT = """\
 # target: ascend910b
@@ -72,3 +73,11 @@ def test_only_files_one_folder_below_passes_are_golden() -> None:
     assert not is_golden(passes / "test_infer_spaces.py")
     assert not is_golden(passes / "infer_spaces" / "test_more.py")
     assert not is_golden(Path(__file__))
+
+
+def test_every_pass_of_the_pipeline_is_found_by_its_name() -> None:
+    passes = importlib.import_module("tilewright.compiler").PASSES
+    assert passes
+    assert {name: find_pass(name).__name__ for name in passes} == {name: name for name in passes}
+    with pytest.raises(LookupError, match="no pass polish"):
+        find_pass("polish")
