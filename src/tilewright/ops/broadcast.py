@@ -12,15 +12,31 @@ import numpy as np
 
 from tilewright.errors import ShapeError
 from tilewright.ir.loops import COLUMN, FULL, ROW, Elementwise
-from tilewright.ir.op import Access, Array, Needs, Spelling, Work, operand, whole_access
+from tilewright.ir.op import Access, Array, Needs, Op, Spelling, Work, operand, whole_access
 from tilewright.ir.op import scalar as scalar_field
 from tilewright.ir.scalar import BinaryKind, Scalar, Shape, UnaryKind, Value, binary, unary
 from tilewright.ir.types import Type
 from tilewright.ops.common import (
-    ELEMENTS, FLOATS, NUMBERS, TILE, VEC, array_type, check_operands, check_scalar, compute, cropped, elements_of,
-    join_tensor_extents, join_valid, meaning_of, operand_types, physical_of, rounded, same_extent,
+    ELEMENTS,
+    FLOATS,
+    NUMBERS,
+    TILE,
+    VEC,
+    array_type,
+    check_operands,
+    check_scalar,
+    compute,
+    cropped,
+    elements_of,
+    join_tensor_extents,
+    join_valid,
+    meaning_of,
+    operand_types,
+    physical_of,
+    rounded,
+    same_extent,
 )  # fmt: skip
-from tilewright.ops.elementwise import ElementwiseOp
+from tilewright.ops.elementwise import ElementwiseOp, pairwise
 
 
 class ExpandOp(ElementwiseOp):
@@ -100,7 +116,7 @@ class RowExpandAdd(RowExpandOp, name="row_expand_add", result_space=VEC, inplace
 
     formula = np.add
     spelling = Spelling(pto="pto.trowexpandadd")
-    loops = Elementwise(lambda op, a, v: binary(BinaryKind.ADD, a, v), maps=(FULL, ROW))
+    loops = Elementwise(pairwise(BinaryKind.ADD), maps=(FULL, ROW))
 
 
 class RowExpandSub(RowExpandOp, name="row_expand_sub", result_space=VEC, inplace=True, not_aliased=("row_vec",)):
@@ -108,7 +124,7 @@ class RowExpandSub(RowExpandOp, name="row_expand_sub", result_space=VEC, inplace
 
     formula = np.subtract
     spelling = Spelling(pto="pto.trowexpandsub")
-    loops = Elementwise(lambda op, a, v: binary(BinaryKind.SUB, a, v), maps=(FULL, ROW))
+    loops = Elementwise(pairwise(BinaryKind.SUB), maps=(FULL, ROW))
 
 
 class RowExpandMul(RowExpandOp, name="row_expand_mul", result_space=VEC, inplace=True, not_aliased=("row_vec",)):
@@ -116,7 +132,7 @@ class RowExpandMul(RowExpandOp, name="row_expand_mul", result_space=VEC, inplace
 
     formula = np.multiply
     spelling = Spelling(pto="pto.trowexpandmul")
-    loops = Elementwise(lambda op, a, v: binary(BinaryKind.MUL, a, v), maps=(FULL, ROW))
+    loops = Elementwise(pairwise(BinaryKind.MUL), maps=(FULL, ROW))
 
 
 class RowExpandDiv(RowExpandOp, name="row_expand_div", result_space=VEC, inplace=True, not_aliased=("row_vec",)):
@@ -126,7 +142,7 @@ class RowExpandDiv(RowExpandOp, name="row_expand_div", result_space=VEC, inplace
     dtypes = FLOATS
     formula = np.divide
     spelling = Spelling(pto="pto.trowexpanddiv")
-    loops = Elementwise(lambda op, a, v: binary(BinaryKind.DIV, a, v), maps=(FULL, ROW))
+    loops = Elementwise(pairwise(BinaryKind.DIV), maps=(FULL, ROW))
 
 
 class RowExpandMax(RowExpandOp, name="row_expand_max", result_space=VEC, inplace=True, not_aliased=("row_vec",)):
@@ -134,7 +150,7 @@ class RowExpandMax(RowExpandOp, name="row_expand_max", result_space=VEC, inplace
 
     formula = np.maximum
     spelling = Spelling(pto="pto.trowexpandmax")
-    loops = Elementwise(lambda op, a, v: binary(BinaryKind.MAX, a, v), maps=(FULL, ROW))
+    loops = Elementwise(pairwise(BinaryKind.MAX), maps=(FULL, ROW))
 
 
 class RowExpandMin(RowExpandOp, name="row_expand_min", result_space=VEC, inplace=True, not_aliased=("row_vec",)):
@@ -142,7 +158,7 @@ class RowExpandMin(RowExpandOp, name="row_expand_min", result_space=VEC, inplace
 
     formula = np.minimum
     spelling = Spelling(pto="pto.trowexpandmin")
-    loops = Elementwise(lambda op, a, v: binary(BinaryKind.MIN, a, v), maps=(FULL, ROW))
+    loops = Elementwise(pairwise(BinaryKind.MIN), maps=(FULL, ROW))
 
 
 class RowExpandExpdif(RowExpandOp, name="row_expand_expdif", result_space=VEC, inplace=True, not_aliased=("row_vec",)):
@@ -169,7 +185,7 @@ class ColExpandAdd(ColExpandOp, name="col_expand_add", result_space=VEC, inplace
 
     formula = np.add
     spelling = Spelling(pto="pto.tcolexpandadd")
-    loops = Elementwise(lambda op, a, v: binary(BinaryKind.ADD, a, v), maps=(FULL, COLUMN))
+    loops = Elementwise(pairwise(BinaryKind.ADD), maps=(FULL, COLUMN))
 
 
 class ColExpandSub(ColExpandOp, name="col_expand_sub", result_space=VEC, inplace=True, not_aliased=("col_vec",)):
@@ -177,7 +193,7 @@ class ColExpandSub(ColExpandOp, name="col_expand_sub", result_space=VEC, inplace
 
     formula = np.subtract
     spelling = Spelling(pto="pto.tcolexpandsub")
-    loops = Elementwise(lambda op, a, v: binary(BinaryKind.SUB, a, v), maps=(FULL, COLUMN))
+    loops = Elementwise(pairwise(BinaryKind.SUB), maps=(FULL, COLUMN))
 
 
 class ColExpandMul(ColExpandOp, name="col_expand_mul", result_space=VEC, inplace=True, not_aliased=("col_vec",)):
@@ -185,7 +201,7 @@ class ColExpandMul(ColExpandOp, name="col_expand_mul", result_space=VEC, inplace
 
     formula = np.multiply
     spelling = Spelling(pto="pto.tcolexpandmul")
-    loops = Elementwise(lambda op, a, v: binary(BinaryKind.MUL, a, v), maps=(FULL, COLUMN))
+    loops = Elementwise(pairwise(BinaryKind.MUL), maps=(FULL, COLUMN))
 
 
 class ColExpandDiv(ColExpandOp, name="col_expand_div", result_space=VEC, inplace=True, not_aliased=("col_vec",)):
@@ -195,7 +211,7 @@ class ColExpandDiv(ColExpandOp, name="col_expand_div", result_space=VEC, inplace
     dtypes = FLOATS
     formula = np.divide
     spelling = Spelling(pto="pto.tcolexpanddiv")
-    loops = Elementwise(lambda op, a, v: binary(BinaryKind.DIV, a, v), maps=(FULL, COLUMN))
+    loops = Elementwise(pairwise(BinaryKind.DIV), maps=(FULL, COLUMN))
 
 
 class ColExpandMax(ColExpandOp, name="col_expand_max", result_space=VEC, inplace=True, not_aliased=("col_vec",)):
@@ -203,7 +219,7 @@ class ColExpandMax(ColExpandOp, name="col_expand_max", result_space=VEC, inplace
 
     formula = np.maximum
     spelling = Spelling(pto="pto.tcolexpandmax")
-    loops = Elementwise(lambda op, a, v: binary(BinaryKind.MAX, a, v), maps=(FULL, COLUMN))
+    loops = Elementwise(pairwise(BinaryKind.MAX), maps=(FULL, COLUMN))
 
 
 class ColExpandMin(ColExpandOp, name="col_expand_min", result_space=VEC, inplace=True, not_aliased=("col_vec",)):
@@ -211,7 +227,7 @@ class ColExpandMin(ColExpandOp, name="col_expand_min", result_space=VEC, inplace
 
     formula = np.minimum
     spelling = Spelling(pto="pto.tcolexpandmin")
-    loops = Elementwise(lambda op, a, v: binary(BinaryKind.MIN, a, v), maps=(FULL, COLUMN))
+    loops = Elementwise(pairwise(BinaryKind.MIN), maps=(FULL, COLUMN))
 
 
 class ColExpandExpdif(ColExpandOp, name="col_expand_expdif", result_space=VEC, inplace=True, not_aliased=("col_vec",)):
@@ -225,6 +241,10 @@ class ColExpandExpdif(ColExpandOp, name="col_expand_expdif", result_space=VEC, i
 
 # --- only the vector, or only a scalar, is read -----------------------------------------------------------------------
 def _second(target: Any, value: Any) -> Any:
+    return value
+
+
+def _second_element(op: Op, target: Scalar, value: Scalar) -> Scalar:
     return value
 
 
@@ -249,7 +269,7 @@ class RowExpand(FillOp, name="row_expand", result_space=VEC, inplace=True, not_a
     row_vec: Value = operand(spaces=(VEC,))
     lowering = Needs(target=VEC, row_vec=VEC)
     spelling = Spelling()
-    loops = Elementwise(lambda op, target, v: v, maps=(FULL, ROW))
+    loops = Elementwise(_second_element, maps=(FULL, ROW))
 
 
 class ColExpand(FillOp, name="col_expand", result_space=VEC, inplace=True, not_aliased=("col_vec",)):
@@ -260,7 +280,7 @@ class ColExpand(FillOp, name="col_expand", result_space=VEC, inplace=True, not_a
     vector_axis = 0
     lowering = Needs(target=VEC, col_vec=VEC)
     spelling = Spelling()
-    loops = Elementwise(lambda op, target, v: v, maps=(FULL, COLUMN))
+    loops = Elementwise(_second_element, maps=(FULL, COLUMN))
 
 
 class Expands(ElementwiseOp, name="expands", result_space=VEC, inplace=True):
@@ -272,7 +292,7 @@ class Expands(ElementwiseOp, name="expands", result_space=VEC, inplace=True):
     dtypes = ELEMENTS
     lowering = Needs(target=VEC)
     spelling = Spelling()
-    loops = Elementwise(lambda op, target, value: value)
+    loops = Elementwise(_second_element)
 
     def infer(self) -> Type:
         check_operands(self)

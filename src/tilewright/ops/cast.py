@@ -22,7 +22,7 @@ from tilewright.ir.op import Array, Spelling, attribute
 from tilewright.ir.scalar import BinaryKind, Scalar, UnaryKind, binary, constant, dtype_of, unary
 from tilewright.ir.scalar import cast as cast_scalar
 from tilewright.ir.types import Type
-from tilewright.ops.common import ELEMENTS, VEC, rounded, widened
+from tilewright.ops.common import ELEMENTS, VEC, integer_limits, rounded, widened
 from tilewright.ops.elementwise import UnaryOp
 
 MODES: dict[str, tuple[UnaryKind, Any]] = {
@@ -48,10 +48,10 @@ def convert(array: Any, dtype: DType, mode: str = "round") -> Array:
         return rounded(wide if floating else wide.astype(np.float32), dtype)
     if not floating:
         return rounded(wide, dtype)
-    info = np.iinfo(np.dtype(dtype.numpy))
+    low, high = integer_limits(dtype)
     with np.errstate(all="ignore"):
         integral = np.nan_to_num(MODES[mode][1](wide.astype(np.float64)), nan=0.0, posinf=np.inf, neginf=-np.inf)
-        return np.clip(integral, info.min, info.max).astype(dtype.numpy)
+        return np.clip(integral, low, high).astype(dtype.numpy)
 
 
 def _element(op: Any, x: Scalar) -> Scalar:

@@ -16,7 +16,16 @@ from tilewright.ir.dtypes import BF16, BOOL, FP16, FP32, INDEX, INT8, INT32, DTy
 from tilewright.ir.layout import MemorySpace
 from tilewright.ir.op import Array, Level, LoweringContext, Op
 from tilewright.ir.scalar import (
-    Binary, BinaryKind, Scalar, Shape, Value, binary, dtype_of, linear_terms, maximum, minimum,
+    Binary,
+    BinaryKind,
+    Scalar,
+    Shape,
+    Value,
+    binary,
+    dtype_of,
+    linear_terms,
+    maximum,
+    minimum,
 )  # fmt: skip
 from tilewright.ir.types import DEFAULT_VIEW, TensorType, TileType, TileView, Type
 
@@ -226,10 +235,22 @@ def rounded(array: Any, dtype: DType) -> Array:
         return np.asarray(array).astype(np.dtype(dtype.numpy), copy=False)
 
 
-def compute(dtype: DType, formula: Callable[..., Any], *operands: Any) -> Array:
+def compute(dtype: DType, formula: Callable[..., Any], *operands: Any, **options: Any) -> Array:
     """`formula` of the operands, narrow floats in FP32, rounded to `dtype` once."""
     with np.errstate(all="ignore"):
-        return rounded(formula(*map(widened, operands)), dtype)
+        return rounded(formula(*map(widened, operands), **options), dtype)
+
+
+def integer_limits(dtype: DType) -> tuple[int, int]:
+    """The least and the greatest value of an integer dtype."""
+    return (
+        (-(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1) if dtype.kind == "int" else (0, (1 << dtype.bits) - 1)
+    )
+
+
+def filled(shape: Sequence[int], value: Any, dtype: DType) -> Array:
+    """An array of `value`."""
+    return rounded(np.full(tuple(shape), value), dtype)
 
 
 def cropped(*arrays: Array) -> list[Array]:

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from tilewright.errors import OperandError
-from tilewright.ir.dtypes import DType
+from tilewright.ir.dtypes import BOOL, DType
 from tilewright.ir.layout import MemorySpace
 from tilewright.ir.loops import Elementwise, Special
-from tilewright.ir.op import Access, Array, FromAttribute, LoweringContext, Needs, Op, Spelling, Work, attribute
+from tilewright.ir.op import (
+    Access,
+    Array,
+    FromAttribute,
+    LoweringContext,
+    Needs,
+    Op,
+    Spelling,
+    Work,
+    attribute,
+    scalars,
+    whole_access,
+)
 from tilewright.ir.op import scalar as scalar_field
-from tilewright.ir.op import scalars, whole_access
 from tilewright.ir.scalar import Scalar, Shape, Value
 from tilewright.ir.types import Type
-from tilewright.ops.common import TENSOR, TILE, VEC, array_type, check_lengths, check_scalar, elements_of, rounded
+from tilewright.ops.common import TENSOR, TILE, VEC, array_type, check_lengths, check_scalar, elements_of, filled
 
 
 class Create(Op, name="create", result_space=FromAttribute("target_memory")):
@@ -40,10 +49,10 @@ class Create(Op, name="create", result_space=FromAttribute("target_memory")):
         return array_type(self.level, self.shape, self.dtype, self.valid_shape, self.target_memory)
 
     def evaluate(self, shape: Any, init_value: Any, valid_shape: Any) -> Array:
-        return np.full(valid_shape or shape, init_value or 0).astype(np.dtype(self.dtype.numpy))
+        return filled(valid_shape or shape, init_value or 0, self.dtype)
 
     def defined(self, shape: Any, init_value: Any, valid_shape: Any) -> Array:
-        return np.full(valid_shape or shape, init_value is not None)
+        return filled(valid_shape or shape, init_value is not None, BOOL)
 
     def accesses(self) -> tuple[Access, ...]:
         return () if self.init_value is None else (whole_access(None, self.infer(), writes=True),)
@@ -61,6 +70,10 @@ class Create(Op, name="create", result_space=FromAttribute("target_memory")):
         return self.replace(shape=shape, valid_shape=self.shape if self.valid_shape is None else self.valid_shape)
 
 
+def _value(op: Full, *fields: Scalar) -> Scalar:
+    return op.value
+
+
 class Full(Op, name="full", result_space=VEC):
     """A tensor or tile whose elements all are `value`. `valid_shape` as in `create`."""
 
@@ -70,7 +83,7 @@ class Full(Op, name="full", result_space=VEC):
     valid_shape: Shape | None = scalars(default=None, levels=(TILE,))
     spelling = Spelling()
     lowering = Needs()
-    loops = Elementwise(lambda op, *fields: op.value)
+    loops = Elementwise(_value)
 
     def infer(self) -> Type:
         check_lengths(self, len(self.shape), valid_shape=self.valid_shape)
@@ -79,10 +92,10 @@ class Full(Op, name="full", result_space=VEC):
         return array_type(self.level, self.shape, self.dtype, self.valid_shape)
 
     def evaluate(self, shape: Any, value: Any, valid_shape: Any) -> Array:
-        return rounded(np.full(valid_shape or shape, value), self.dtype)
+        return filled(valid_shape or shape, value, self.dtype)
 
     def defined(self, shape: Any, value: Any, valid_shape: Any) -> Array:
-        return np.ones(valid_shape or shape, np.bool_)
+        return filled(valid_shape or shape, True, BOOL)
 
     def accesses(self) -> tuple[Access, ...]:
         return (whole_access(None, self.infer(), writes=True),)

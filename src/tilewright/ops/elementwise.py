@@ -22,8 +22,25 @@ from tilewright.ir.op import Array, Needs, Op, Spelling, Work, attribute, is_arr
 from tilewright.ir.scalar import BinaryKind, Scalar, Shape, UnaryKind, Value, binary, constant, dtype_of, unary
 from tilewright.ir.types import Type
 from tilewright.ops.common import (
-    FLOATS, NUMBERS, TILE, VEC, array_type, check_dtype, check_operands, check_same_dtype, check_scalar, compute,
-    count, cropped, elements_of, join_tensor_extents, join_valid, meaning_of, operand_types, physical_of, same_shape,
+    FLOATS,
+    NUMBERS,
+    TILE,
+    VEC,
+    array_type,
+    check_dtype,
+    check_operands,
+    check_same_dtype,
+    check_scalar,
+    compute,
+    count,
+    cropped,
+    elements_of,
+    join_tensor_extents,
+    join_valid,
+    meaning_of,
+    operand_types,
+    physical_of,
+    same_shape,
 )  # fmt: skip
 
 
@@ -61,14 +78,15 @@ class ElementwiseOp(Op):
     def joined(self, arrays: list[tuple[str, Value]]) -> tuple[Shape, Shape]:
         """The physical and the valid shape of the result. Raises `ShapeError`."""
         first = arrays[0][1].type
-        shape, valid = physical_of(first), meaning_of(first)
+        shape: Shape = physical_of(first)
+        valid: Shape = meaning_of(first)
         for _, value in arrays[1:]:
             other = physical_of(value.type)
             if self.level is TILE:
                 if not same_shape(shape, other):
                     raise self.mismatch()
-                rows = zip(valid, shape, meaning_of(value.type), other, strict=True)
-                valid = tuple(join_valid(*extents) for extents in rows)
+                ways = zip(valid, shape, meaning_of(value.type), other, strict=True)
+                valid = tuple(join_valid(a, p, b, q) for a, p, b, q in ways)
                 continue
             if len(shape) != len(other):
                 raise self.mismatch()
@@ -79,13 +97,12 @@ class ElementwiseOp(Op):
         return shape, valid
 
     def mismatch(self) -> ShapeError:
-        vectors = "row_expand_" if self.level is TILE else "pl.row_expand_"
         return ShapeError(
             f"the operands of {self.qualified_name} have different shapes",
             span=self.span,
             required="one shape",
             found=operand_types(self),
-            help=f"slice them alike; a [M, 1] or [1, N] vector goes with {vectors}... or col_expand_...",
+            help="slice them alike; a [M, 1] or [1, N] vector goes with row_expand_... or col_expand_...",
         )
 
     def evaluate(self, *operands: Any, **_: Any) -> Array:
@@ -117,6 +134,16 @@ class ElementwiseOp(Op):
         return Work(self.work_kind, elements=elements, nbytes=reads + elements * self.result_dtype().nbytes)
 
 
+def pairwise(kind: BinaryKind) -> Callable[[Op, Scalar, Scalar], Scalar]:
+    """``a kind b``, for a loop form."""
+    return lambda op, a, b: binary(kind, a, b)
+
+
+def single(kind: UnaryKind) -> Callable[[Op, Scalar], Scalar]:
+    """``kind x``, for a loop form."""
+    return lambda op, x: unary(kind, x)
+
+
 # --- two operands ---------------------------------------------------------------------------------------------------
 class BinaryOp(ElementwiseOp):
     """Base: `lhs` and `rhs`; in the scalar form `rhs` is a scalar."""
@@ -133,7 +160,7 @@ class Add(BinaryOp, name="add", scalar_name="adds", result_space=VEC, inplace=Tr
     work_kind = "add"
     formula = np.add
     spelling = Spelling(pto="pto.tadd", pto_scalar="pto.tadds")
-    loops = Elementwise(lambda op, a, b: binary(BinaryKind.ADD, a, b))
+    loops = Elementwise(pairwise(BinaryKind.ADD))
 
 
 class Sub(BinaryOp, name="sub", scalar_name="subs", result_space=VEC, inplace=True):
@@ -142,7 +169,7 @@ class Sub(BinaryOp, name="sub", scalar_name="subs", result_space=VEC, inplace=Tr
     work_kind = "sub"
     formula = np.subtract
     spelling = Spelling(pto="pto.tsub", pto_scalar="pto.tsubs")
-    loops = Elementwise(lambda op, a, b: binary(BinaryKind.SUB, a, b))
+    loops = Elementwise(pairwise(BinaryKind.SUB))
 
 
 class Mul(BinaryOp, name="mul", scalar_name="muls", result_space=VEC, inplace=True):
@@ -151,7 +178,7 @@ class Mul(BinaryOp, name="mul", scalar_name="muls", result_space=VEC, inplace=Tr
     work_kind = "mul"
     formula = np.multiply
     spelling = Spelling(pto="pto.tmul", pto_scalar="pto.tmuls")
-    loops = Elementwise(lambda op, a, b: binary(BinaryKind.MUL, a, b))
+    loops = Elementwise(pairwise(BinaryKind.MUL))
 
 
 class Div(BinaryOp, name="div", scalar_name="divs", result_space=VEC, inplace=True):
@@ -163,7 +190,7 @@ class Div(BinaryOp, name="div", scalar_name="divs", result_space=VEC, inplace=Tr
     dtypes = FLOATS
     formula = np.divide
     spelling = Spelling(pto="pto.tdiv", pto_scalar="pto.tdivs")
-    loops = Elementwise(lambda op, a, b: binary(BinaryKind.DIV, a, b))
+    loops = Elementwise(pairwise(BinaryKind.DIV))
 
 
 class Maximum(BinaryOp, name="maximum", scalar_name="maximums", result_space=VEC, inplace=True):
@@ -172,7 +199,7 @@ class Maximum(BinaryOp, name="maximum", scalar_name="maximums", result_space=VEC
     work_kind = "max"
     formula = np.maximum
     spelling = Spelling(pto="pto.tmax", pto_scalar="pto.tmaxs")
-    loops = Elementwise(lambda op, a, b: binary(BinaryKind.MAX, a, b))
+    loops = Elementwise(pairwise(BinaryKind.MAX))
 
 
 class Minimum(BinaryOp, name="minimum", scalar_name="minimums", result_space=VEC, inplace=True):
@@ -181,7 +208,7 @@ class Minimum(BinaryOp, name="minimum", scalar_name="minimums", result_space=VEC
     work_kind = "min"
     formula = np.minimum
     spelling = Spelling(pto="pto.tmin", pto_scalar="pto.tmins")
-    loops = Elementwise(lambda op, a, b: binary(BinaryKind.MIN, a, b))
+    loops = Elementwise(pairwise(BinaryKind.MIN))
 
 
 # --- one operand ----------------------------------------------------------------------------------------------------
@@ -193,10 +220,6 @@ class UnaryOp(ElementwiseOp):
     dtypes = FLOATS
 
 
-def _one(x: Scalar) -> Scalar:
-    return constant(1, dtype_of(x))
-
-
 class Neg(UnaryOp, name="neg", result_space=VEC, inplace=True):
     """``out = -tile``."""
 
@@ -204,7 +227,7 @@ class Neg(UnaryOp, name="neg", result_space=VEC, inplace=True):
     dtypes = NUMBERS
     formula = np.negative
     spelling = Spelling(pto="pto.tneg")
-    loops = Elementwise(lambda op, x: unary(UnaryKind.NEG, x))
+    loops = Elementwise(single(UnaryKind.NEG))
 
 
 class Abs(UnaryOp, name="abs", result_space=VEC, inplace=True):
@@ -214,7 +237,7 @@ class Abs(UnaryOp, name="abs", result_space=VEC, inplace=True):
     dtypes = NUMBERS
     formula = np.abs
     spelling = Spelling(pto="pto.tabs")
-    loops = Elementwise(lambda op, x: unary(UnaryKind.ABS, x))
+    loops = Elementwise(single(UnaryKind.ABS))
 
 
 class Exp(UnaryOp, name="exp", result_space=VEC, inplace=True):
@@ -223,7 +246,7 @@ class Exp(UnaryOp, name="exp", result_space=VEC, inplace=True):
     work_kind = "exp"
     formula = np.exp
     spelling = Spelling(pto="pto.texp")
-    loops = Elementwise(lambda op, x: unary(UnaryKind.EXP, x))
+    loops = Elementwise(single(UnaryKind.EXP))
 
 
 class Log(UnaryOp, name="log", result_space=VEC, inplace=True):
@@ -233,7 +256,7 @@ class Log(UnaryOp, name="log", result_space=VEC, inplace=True):
     work_kind = "log"
     formula = np.log
     spelling = Spelling(pto="pto.tlog")
-    loops = Elementwise(lambda op, x: unary(UnaryKind.LOG, x))
+    loops = Elementwise(single(UnaryKind.LOG))
 
 
 class Sqrt(UnaryOp, name="sqrt", result_space=VEC, inplace=True):
@@ -242,22 +265,30 @@ class Sqrt(UnaryOp, name="sqrt", result_space=VEC, inplace=True):
     work_kind = "sqrt"
     formula = np.sqrt
     spelling = Spelling(pto="pto.tsqrt")
-    loops = Elementwise(lambda op, x: unary(UnaryKind.SQRT, x))
+    loops = Elementwise(single(UnaryKind.SQRT))
 
 
 def _rsqrt(x: Any) -> Any:
     return np.float32(1) / np.sqrt(x)
 
 
+def _recip_element(op: Op, x: Scalar) -> Scalar:
+    return binary(BinaryKind.DIV, constant(1, dtype_of(x)), x)
+
+
+def _rsqrt_element(op: Op, x: Scalar) -> Scalar:
+    return _recip_element(op, unary(UnaryKind.SQRT, x))
+
+
 class Rsqrt(UnaryOp, name="rsqrt", result_space=VEC):
     """``out = 1 / sqrt(tile)``: the root is rounded to FP32, then the quotient."""
 
-    tmp: Value | None = operand(scratch=True, spaces=(VEC,), levels=(TILE,))
+    tmp: Value | None = operand(default=None, scratch=True, spaces=(VEC,), levels=(TILE,))
     high_precision: bool = attribute(default=False)
     work_kind = "rsqrt"
     formula = _rsqrt
     spelling = Spelling(pto="pto.trsqrt")
-    loops = Elementwise(lambda op, x: binary(BinaryKind.DIV, _one(x), unary(UnaryKind.SQRT, x)))
+    loops = Elementwise(_rsqrt_element)
 
 
 def _recip(x: Any) -> Any:
@@ -271,11 +302,15 @@ class Recip(UnaryOp, name="recip", result_space=VEC):
     work_kind = "recip"
     formula = _recip
     spelling = Spelling(pto="pto.trecip")
-    loops = Elementwise(lambda op, x: binary(BinaryKind.DIV, _one(x), x))
+    loops = Elementwise(_recip_element)
 
 
 def _relu(x: Any) -> Any:
     return np.maximum(x, np.zeros((), x.dtype))
+
+
+def _relu_element(op: Op, x: Scalar) -> Scalar:
+    return binary(BinaryKind.MAX, x, constant(0, dtype_of(x)))
 
 
 class Relu(UnaryOp, name="relu", result_space=VEC, inplace=True):
@@ -285,6 +320,4 @@ class Relu(UnaryOp, name="relu", result_space=VEC, inplace=True):
     dtypes = NUMBERS
     formula = _relu
     spelling = Spelling(pto="pto.trelu")
-    loops = Elementwise(lambda op, x: binary(BinaryKind.MAX, x, constant(0, dtype_of(x))))
-
-
+    loops = Elementwise(_relu_element)

@@ -14,15 +14,28 @@ from tilewright.errors import AccumulatorError, DTypeError, ShapeError
 from tilewright.ir.dtypes import BF16, BOOL, FP16, FP32, INT8, INT32, DType
 from tilewright.ir.layout import MemorySpace
 from tilewright.ir.loops import COLUMN, Contract
-from tilewright.ir.op import Access, Array, LoweringContext, Needs, Op, Spelling, Work, attribute, operand
+from tilewright.ir.op import Access, Array, LoweringContext, Needs, Op, Spelling, Work, attribute, operand, whole_access
 from tilewright.ir.op import scalar as scalar_field
-from tilewright.ir.op import whole_access
 from tilewright.ir.scalar import Scalar, Shape, Value, dtype_of
-from tilewright.ir.types import TileType, TileView, Type
+from tilewright.ir.types import TileType, Type
 from tilewright.ops.cast import Cast
 from tilewright.ops.common import (
-    ACC, LEFT, MAT, RIGHT, TENSOR, TILE, array_type, check_dtype, check_operands, check_rank, join_valid, meaning_of,
-    operand_types, physical_of, rounded, same_extent,
+    ACC,
+    LEFT,
+    MAT,
+    RIGHT,
+    TENSOR,
+    TILE,
+    array_type,
+    check_dtype,
+    check_operands,
+    check_rank,
+    join_valid,
+    meaning_of,
+    operand_types,
+    physical_of,
+    rounded,
+    same_extent,
 )  # fmt: skip
 
 OPERANDS = (FP32, FP16, BF16, INT8)
@@ -52,7 +65,7 @@ def check_product(op: Matmul | MatmulBias | MatmulAcc) -> tuple[Shape, Shape]:
         raise ShapeError(
             f"the inner sizes of {op.qualified_name} differ",
             span=op.span,
-            required=f"{'lhs [K, M]' if op.a_trans else 'lhs [M, K]'} and {'rhs [N, K]' if op.b_trans else 'rhs [K, N]'}",
+            required=f"lhs [{'K, M' if op.a_trans else 'M, K'}] and rhs [{'N, K' if op.b_trans else 'K, N'}]",
             found=operand_types(op),
             help="load both with one valid extent along K"
             if op.level is TILE
@@ -78,7 +91,7 @@ def _times(op: Matmul | MatmulBias | MatmulAcc, lhs: Array, rhs: Array) -> Array
 def _times_defined(op: Matmul | MatmulBias | MatmulAcc, lhs: Array, rhs: Array) -> Array:
     """Where a row of `lhs` and a column of `rhs` are defined throughout."""
     left, right = lhs.T if op.a_trans else lhs, rhs.T if op.b_trans else rhs
-    return left.all(axis=1, keepdims=True) & right.all(axis=0, keepdims=True)
+    return np.logical_and(left.all(axis=1, keepdims=True), right.all(axis=0, keepdims=True))
 
 
 def _work(op: Matmul | MatmulBias | MatmulAcc) -> Work:

@@ -15,14 +15,45 @@ from tilewright.ir.dtypes import BF16, FP16, FP32, INT32, DType
 from tilewright.ir.layout import BLayout, Compact, Layout, MemorySpace, Pad, SLayout, implied_layout
 from tilewright.ir.loops import Index, Special, Update
 from tilewright.ir.op import (
-    Access, Array, FromAttribute, LoweringContext, Needs, Op, Spelling, Work, attribute, operand, scalar, scalars,
+    Access,
+    Array,
+    FromAttribute,
+    LoweringContext,
+    Needs,
+    Op,
+    Spelling,
+    Work,
+    attribute,
+    operand,
+    scalar,
+    scalars,
     whole_access,
 )  # fmt: skip
 from tilewright.ir.scalar import BinaryKind, Scalar, Shape, Value, binary, minimum
 from tilewright.ir.types import ScalarType, TensorType, TileType, TileView, Type
 from tilewright.ops.common import (
-    ACC, LEFT, MAT, RIGHT, TENSOR, TILE, VEC, box, check_box, check_index, check_lengths, check_operands, check_scalar,
-    clip, count, elements_of, in_ddr, meaning_of, physical_of, rounded, same_extent, same_shape,
+    ACC,
+    LEFT,
+    MAT,
+    RIGHT,
+    TENSOR,
+    TILE,
+    VEC,
+    box,
+    check_box,
+    check_index,
+    check_lengths,
+    check_operands,
+    check_scalar,
+    clip,
+    count,
+    elements_of,
+    in_ddr,
+    meaning_of,
+    physical_of,
+    rounded,
+    same_extent,
+    same_shape,
 )  # fmt: skip
 
 ONCHIP_FROM_DRAIN = {FP32: (FP16, BF16), INT32: (FP16,)}
@@ -39,6 +70,26 @@ def shifted(offsets: Shape, ix: Shape) -> Shape:
     lead = len(offsets) - len(ix)
     inner = zip(offsets[lead:], ix, strict=True)
     return (*offsets[:lead], *(binary(BinaryKind.ADD, offset, i) for offset, i in inner))
+
+
+def identity(op: Op, *ix: Scalar) -> Shape:
+    return ix
+
+
+def _load_index(op: Load, *ix: Scalar) -> Shape:
+    return shifted(op.offsets, swapped(ix) if op.transpose else ix)
+
+
+def _store_index(op: Store, *ix: Scalar) -> Shape:
+    return shifted(op.offsets, ix)
+
+
+def _extract_index(op: Extract, *ix: Scalar) -> Shape:
+    return shifted(op.offsets, ix)
+
+
+def _assemble_index(op: Assemble, *ix: Scalar) -> Shape:
+    return shifted(op.offset, ix)
 
 
 class Load(Op, name="load", levels=(TILE,), result_space=FromAttribute("target_memory")):
@@ -58,7 +109,7 @@ class Load(Op, name="load", levels=(TILE,), result_space=FromAttribute("target_m
     transpose: bool = attribute(default=False)
     pad_value: Pad | None = attribute(default=None)
     spelling = Spelling()
-    loops = Index(lambda op, *ix: _load_index(op, ix), "tensor")
+    loops = Index(_load_index, "tensor")
 
     @property
     def region(self) -> Shape:
@@ -115,10 +166,6 @@ class Load(Op, name="load", levels=(TILE,), result_space=FromAttribute("target_m
         return self.replace(shapes=swapped(shape) if self.transpose else shape, valid_shape=region)
 
 
-def _load_index(op: Any, ix: Shape) -> Shape:
-    return shifted(op.offsets, swapped(ix) if op.transpose else ix)
-
-
 class Store(Op, name="store", levels=(TILE,), writes="output_tensor"):
     """The valid part of `tile` goes to the tensor at `offsets`; the result is the tensor's next version.
 
@@ -131,7 +178,7 @@ class Store(Op, name="store", levels=(TILE,), writes="output_tensor"):
     shapes: Shape | None = scalars(default=None)
     atomic: int = attribute(default=0)
     spelling = Spelling()
-    loops = Update(lambda op, *ix: shifted(op.offsets, ix), "tile", "output_tensor")
+    loops = Update(_store_index, "tile", "output_tensor")
 
     @property
     def region(self) -> Shape:
@@ -219,7 +266,7 @@ class Move(Op, name="move", levels=(TILE,), result_space=FromAttribute("target_m
     target_type: DType | None = attribute(default=None, aliases=("to_dtype",))
     pad_value: Pad | None = attribute(default=None)
     spelling = Spelling()
-    loops = Index(lambda op, *ix: ix, "tile")
+    loops = Index(identity, "tile")
 
     def infer(self) -> Type:
         check_operands(self)
@@ -256,7 +303,7 @@ class Extract(Op, name="extract", levels=(TILE,), result_space=FromAttribute("ta
     shape: Shape = scalars()
     target_memory: MemorySpace | None = attribute(default=None)
     spelling = Spelling()
-    loops = Index(lambda op, i, j: (op.index_row + i, op.index_col + j), "src")
+    loops = Index(_extract_index, "src")
 
     @property
     def offsets(self) -> Shape:
@@ -374,7 +421,7 @@ class Assemble(Op, name="assemble", writes="target"):
     atomic: int = attribute(default=0, levels=(TENSOR,))
     spelling = Spelling()
     lowering = Needs()
-    loops = Update(lambda op, *ix: shifted(op.offset, ix), "source", "target")
+    loops = Update(_assemble_index, "source", "target")
 
     @property
     def region(self) -> Shape:

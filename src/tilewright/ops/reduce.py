@@ -18,7 +18,16 @@ from tilewright.ir.op import Array, Needs, Op, Spelling, Work, operand
 from tilewright.ir.scalar import BinaryKind, Shape, Value
 from tilewright.ir.types import TileType, Type
 from tilewright.ops.common import (
-    NUMBERS, TILE, VEC, array_type, check_dtype, check_operands, check_rank, compute, elements_of, meaning_of,
+    NUMBERS,
+    TILE,
+    VEC,
+    array_type,
+    check_dtype,
+    check_operands,
+    check_rank,
+    compute,
+    elements_of,
+    meaning_of,
     physical_of,
 )  # fmt: skip
 
@@ -53,7 +62,7 @@ class ReduceOp(Op):
 
     def evaluate(self, *operands: Any, **_: Any) -> Array:
         axis = -1 if self.axis == 1 else 0
-        return compute(self.tile.dtype, lambda array: type(self).formula(array, axis), operands[0])
+        return compute(self.tile.dtype, type(self).formula, operands[0], axis=axis)
 
     def defined(self, *masks: Any, **_: Any) -> Array:
         """Where every element along the axis is."""
@@ -67,7 +76,7 @@ class ReduceOp(Op):
 class RowReduce(ReduceOp):
     """Base of `row_*`: hardware wants a scratch tile like the source."""
 
-    tmp_tile: Value | None = operand(scratch=True, spaces=(VEC,), levels=(TILE,), aliases=("tmp",))
+    tmp_tile: Value | None = operand(default=None, scratch=True, spaces=(VEC,), levels=(TILE,), aliases=("tmp",))
 
     def scratch(self) -> dict[str, TileType]:
         kind = self.tile.type
@@ -130,7 +139,7 @@ class RowMin(RowReduce, name="row_min", result_space=VEC):
 class ColSum(ColReduce, name="col_sum", result_space=VEC):
     """``out[0, j] = sum_i tile[i, j]``, in order of i. `tmp_tile`, if given, is not needed."""
 
-    tmp_tile: Value | None = operand(scratch=True, spaces=(VEC,), levels=(TILE,), aliases=("tmp",))
+    tmp_tile: Value | None = operand(default=None, scratch=True, spaces=(VEC,), levels=(TILE,), aliases=("tmp",))
     formula = running_sum
     spelling = Spelling(pto="pto.tcolsum")
     loops = Reduce(BinaryKind.ADD, axis=0)

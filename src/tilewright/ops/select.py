@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 import numpy as np
 
 from tilewright.errors import OperandError
 from tilewright.ir.dtypes import BOOL, DType
 from tilewright.ir.loops import Elementwise
-from tilewright.ir.op import Array, Needs, Spelling, attribute, is_array, operand
+from tilewright.ir.op import Array, Needs, Op, Spelling, attribute, is_array, operand
 from tilewright.ir.scalar import BinaryKind, Scalar, Select, Value, binary
 from tilewright.ir.types import TileType, Type
 from tilewright.ops.common import (
-    NUMBERS, TILE, VEC, check_dtype, check_operands, check_same_dtype, check_scalar, compute, cropped,
+    NUMBERS,
+    TILE,
+    VEC,
+    check_dtype,
+    check_operands,
+    check_same_dtype,
+    check_scalar,
+    compute,
+    cropped,
 )  # fmt: skip
 from tilewright.ops.elementwise import BinaryOp, ElementwiseOp
 
-COMPARISONS = (
+COMPARISONS: tuple[tuple[BinaryKind, Callable[[Any, Any], Any]], ...] = (
     (BinaryKind.EQ, np.equal), (BinaryKind.NE, np.not_equal), (BinaryKind.LT, np.less),
     (BinaryKind.LE, np.less_equal), (BinaryKind.GT, np.greater), (BinaryKind.GE, np.greater_equal),
 )  # fmt: skip
 """By `cmp_type`: eq, ne, lt, le, gt, ge."""
 
 
-def _compare(op: Any, a: Scalar, b: Scalar) -> Scalar:
+def _compare(op: Cmp, a: Scalar, b: Scalar) -> Scalar:
     return binary(COMPARISONS[op.cmp_type][0], a, b)
 
 
@@ -57,8 +66,12 @@ class Cmp(BinaryOp, name="cmp", scalar_name="cmps", result_space=VEC):
         return compute(BOOL, COMPARISONS[self.cmp_type][1], *given)
 
 
+def _choose_element(op: Op, mask: Scalar, lhs: Scalar, rhs: Scalar) -> Scalar:
+    return Select(mask, lhs, rhs)
+
+
 def _choose(mask: Any, lhs: Any, rhs: Any) -> Any:
-    return np.where(mask, lhs, rhs)
+    return cast("Any", np.where(mask, lhs, rhs))
 
 
 class Sel(ElementwiseOp, name="sel", scalar_name="sels", result_space=VEC, inplace=True, not_aliased=("mask", "tmp")):
@@ -67,13 +80,13 @@ class Sel(ElementwiseOp, name="sel", scalar_name="sels", result_space=VEC, inpla
     mask: Value = operand(spaces=(VEC,))
     lhs: Value = operand(spaces=(VEC,), aliases=("src",))
     rhs: Scalar = operand(spaces=(VEC,), scalar=True, aliases=("scalar",))
-    tmp: Value | None = operand(scratch=True, spaces=(VEC,), levels=(TILE,))
+    tmp: Value | None = operand(default=None, scratch=True, spaces=(VEC,), levels=(TILE,))
     work_kind = "select"
     dtypes = NUMBERS
     formula = _choose
     spelling = Spelling()
     lowering = Needs(mask=VEC, lhs=VEC, rhs=VEC)
-    loops = Elementwise(lambda op, m, a, b: Select(m, a, b))
+    loops = Elementwise(_choose_element)
 
     def result_dtype(self) -> DType:
         return self.lhs.dtype

@@ -6,33 +6,73 @@ new values. A tensor has no physical shape apart from its meaning, so there a va
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from tilewright.errors import ShapeError, UnsupportedError, ValidShapeError
-from tilewright.ir.dtypes import DType
+from tilewright.errors import ShapeError, ValidShapeError
 from tilewright.ir.layout import BLayout, Layout, MemorySpace, Pad, SLayout
-from tilewright.ir.loops import Index, Special
+from tilewright.ir.loops import Index
 from tilewright.ir.op import (
-    Access, Array, Inherit, LoweringContext, Needs, Op, Spelling, Work, attribute, operand, scalars, unsupported,
+    Access,
+    Array,
+    Inherit,
+    LoweringContext,
+    Needs,
+    Op,
+    Spelling,
+    Work,
+    attribute,
+    operand,
+    scalars,
     whole_access,
 )  # fmt: skip
 from tilewright.ir.op import scalar as scalar_field
-from tilewright.ir.scalar import Scalar, Shape, Value, binary, BinaryKind
+from tilewright.ir.scalar import BinaryKind, Scalar, Shape, Value, binary
 from tilewright.ir.types import TensorType, TileType, TileView, Type
 from tilewright.ops.common import (
-    TENSOR, TILE, VEC, array_type, box, check_box, check_index, check_lengths, clip, count, elements_of, in_ddr,
-    meaning_of, physical_of, same_extent, same_shape,
+    TENSOR,
+    TILE,
+    VEC,
+    array_type,
+    box,
+    check_box,
+    check_index,
+    check_lengths,
+    clip,
+    count,
+    elements_of,
+    in_ddr,
+    meaning_of,
+    physical_of,
+    same_extent,
+    same_shape,
 )  # fmt: skip
-from tilewright.ops.movement import Load, shifted, swapped, upper_bound, whole_load, window
+from tilewright.ops.movement import Load, identity, shifted, swapped, upper_bound, whole_load, window
 
+E = TypeVar("E")
 MATRIX_SPACES = (MemorySpace.MAT, MemorySpace.LEFT, MemorySpace.RIGHT)
 
 
 def _viewed(kind: TileType, shape: Shape, valid: Shape, layout: Layout | None = None, pad: Pad = Pad.NULL) -> TileType:
     """A view of a tile of type `kind`: in the same memory, with its compactness."""
     return TileType(shape, kind.dtype, kind.space, TileView(valid, layout=layout, pad=pad, compact=kind.view.compact))
+
+
+def _slice_index(op: Slice, *ix: Scalar) -> Shape:
+    return shifted(op.offset, op.with_dropped(ix))
+
+
+def _reshape_index(op: Reshape, *ix: Scalar) -> Shape:
+    return reshaped_index(op.shape, physical_of(op.tile.type), ix)
+
+
+def _transpose_index(op: Transpose, *ix: Scalar) -> Shape:
+    return op.exchanged(ix)
+
+
+def _turned_index(op: TransposeView, *ix: Scalar) -> Shape:
+    return swapped(ix)
 
 
 class Slice(Op, name="slice", result_space=Inherit("tile"), view_of="tile"):
@@ -50,7 +90,7 @@ class Slice(Op, name="slice", result_space=Inherit("tile"), view_of="tile"):
     clamp: bool = attribute(default=False)
     spelling = Spelling()
     lowering = Needs()
-    loops = Index(lambda op, *ix: shifted(op.offset, op.with_dropped(ix)), "tile")
+    loops = Index(_slice_index, "tile")
 
     @property
     def region(self) -> Shape:
@@ -64,7 +104,7 @@ class Slice(Op, name="slice", result_space=Inherit("tile"), view_of="tile"):
         limits = zip(meaning_of(source), self.offset, valid, strict=True)
         return tuple(clip(binary(BinaryKind.SUB, limit, offset), extent) for limit, offset, extent in limits)
 
-    def kept(self, shape: Shape) -> Shape:
+    def kept(self, shape: tuple[E, ...]) -> tuple[E, ...]:
         """`shape` without the dropped dimensions."""
         dropped = {axis % len(shape) for axis in self.drop_dims or ()}
         return tuple(extent for axis, extent in enumerate(shape) if axis not in dropped)
@@ -148,7 +188,7 @@ class Reshape(Op, name="reshape", result_space=Inherit("tile"), view_of="tile"):
     valid_shape: Shape | None = scalars(default=None)
     spelling = Spelling()
     lowering = Needs()
-    loops = Index(lambda op, *ix: reshaped_index(op.shape, physical_of(op.tile.type), ix), "tile")
+    loops = Index(_reshape_index, "tile")
 
     def infer(self) -> Type:
         kind = self.tile.type
@@ -163,6 +203,7 @@ class Reshape(Op, name="reshape", result_space=Inherit("tile"), view_of="tile"):
             )
         if isinstance(kind, TensorType):
             return TensorType(self.shape if self.valid_shape is None else self.valid_shape, kind.dtype)
+        assert isinstance(kind, TileType)
         valid = self.valid_shape
         if valid is None:
             valid = reshaped_valid(kind.shape, kind.valid, self.shape)
@@ -275,10 +316,10 @@ class Transpose(Op, name="transpose", result_space=Inherit("tile")):
     tile: Value = operand(spaces=(VEC,), aliases=("tensor", "input"))
     axis1: int = attribute(default=0)
     axis2: int = attribute(default=1)
-    tmp: Value | None = operand(scratch=True, spaces=(VEC,), levels=(TILE,))
+    tmp: Value | None = operand(default=None, scratch=True, spaces=(VEC,), levels=(TILE,))
     spelling = Spelling(pto="pto.ttrans")
     lowering = Needs()
-    loops = Index(lambda op, *ix: op.exchanged(ix), "tile")
+    loops = Index(_transpose_index, "tile")
 
     def exchanged(self, shape: Shape) -> Shape:
         out = list(shape)
@@ -338,7 +379,7 @@ class TransposeView(Op, name="transpose_view", levels=(TILE,), result_space=Inhe
 
     tile: Value = operand()
     spelling = Spelling()
-    loops = Index(lambda op, *ix: swapped(ix), "tile")
+    loops = Index(_turned_index, "tile")
 
     def infer(self) -> Type:
         kind = self.tile.type
@@ -370,7 +411,7 @@ class SetValidShape(Op, name="set_validshape", result_space=Inherit("tile"), vie
     valid_cols: Scalar = scalar_field()
     spelling = Spelling()
     lowering = Needs()
-    loops = Index(lambda op, *ix: ix, "tile")
+    loops = Index(identity, "tile")
 
     @property
     def wanted(self) -> Shape:
