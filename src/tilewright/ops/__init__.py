@@ -1,6 +1,6 @@
 """The operations. Importing this package registers every op class; `ir.op.registry()` lists them."""
 
-from tilewright.ops import broadcast, cast, create, elementwise, matmul, movement, reduce, select, shape
+from tilewright.ops import broadcast, cast, create, elementwise, matmul, movement, pad, reduce, select, shape
 from tilewright.ops.broadcast import ColExpand, Expands, RowExpand
 from tilewright.ops.cast import Cast
 from tilewright.ops.create import Create, Full
@@ -10,7 +10,7 @@ from tilewright.ops.select import Cmp, Sel
 from tilewright.ops.shape import Reshape, SetValidShape, Slice, Transpose, TransposeView
 
 __all__ = [
-    "broadcast", "cast", "create", "elementwise", "matmul", "movement", "reduce", "select", "shape",
+    "broadcast", "cast", "create", "elementwise", "matmul", "movement", "pad", "reduce", "select", "shape",
     "Assemble", "Cast", "Cmp", "ColExpand", "Create", "Expands", "Extract", "Full", "Load", "Matmul", "MatmulAcc",
     "MatmulBias", "Move", "Read", "Reshape", "RowExpand", "Sel", "SetValidShape", "Slice", "Store", "Transpose",
     "TransposeView", "Write",
