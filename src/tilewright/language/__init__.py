@@ -1,0 +1,84 @@
+"""What a kernel imports: ``import tilewright.language as pl``.
+
+    @pl.jit
+    def scaled_sum(a: pl.Tensor, b: pl.Tensor, out: pl.Out[pl.Tensor]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            out[:] = a * 2.0 + b
+
+Kernels are read, not executed: the names below are what their source may say. Everything that is not listed here is
+an operation, ``pl.exp``, whose tensor and tile forms are ``pl.tensor.exp`` and ``pl.tile.exp``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.frontend import DynamicSymbol, parse
+from tilewright.ir.dtypes import (
+    BF16,
+    BOOL,
+    FP8E4M3FN,
+    FP8E5M2,
+    FP16,
+    FP32,
+    INDEX,
+    INT4,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    UINT8,
+    UINT16,
+    UINT32,
+    UINT64,
+)
+from tilewright.ir.dtypes import DType as DataType
+from tilewright.ir.layout import Layout
+from tilewright.ir.types import MemRef
+from tilewright.language import array, system, tensor, tile
+from tilewright.language.annotations import InOut, Out, Scalar, Tensor, TensorView, Tile, TileView, Tuple
+from tilewright.language.constants import (
+    BLayout,
+    CompactMode,
+    FunctionType,
+    Mem,
+    PadValue,
+    SLayout,
+    TileLayout,
+)
+from tilewright.language.operations import member_of, operation_names
+from tilewright.language.words import (
+    at,
+    bind_dynamic,
+    cluster,
+    cond,
+    const,
+    func_attr,
+    max,
+    min,
+    parallel,
+    pipeline,
+    range,
+    split_aiv,
+    spmd,
+    static_assert,
+    static_print,
+    static_range,
+    unroll,
+    while_,
+    yield_,
+)
+from tilewright.runtime.jit import jit
+from tilewright.runtime.program import function, program
+from tilewright.text.names import Level, SplitMode, TensorLayout
+
+MemorySpace = Mem
+dynamic = DynamicSymbol
+
+
+def __getattr__(name: str) -> Any:
+    return member_of("", name)
+
+
+def __dir__() -> list[str]:
+    return [name for name in globals() if not name.startswith("_")] + operation_names(None)

@@ -1,0 +1,1 @@
+"""Running kernels: the `jit` object, arrays of other libraries, the compile cache."""

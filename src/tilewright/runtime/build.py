@@ -1,0 +1,77 @@
+"""Programs into things that run: the passes, native code, and the two keys under which code is kept on disk.
+
+A warm start skips the passes: the text that the reader made, the target and this compiler lead to the key of the final
+program, and that to its object code. Two sources that lower to one program share the code.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.compiler import UNPLACED, lower
+from tilewright.ir.function import Program
+from tilewright.ir.verify import verify
+from tilewright.passes.tensor.convert_tensor_to_tile.registry import DEFAULT
+from tilewright.runtime.cache import compiler_stamp, default_cache, key_of
+from tilewright.runtime.compiled import CompiledProgram
+from tilewright.runtime.executable import Executable, interpreted
+from tilewright.runtime.options import Options
+from tilewright.targets import Target, load_target
+from tilewright.text import print_program
+
+
+def lowered(program: Program, target: str | Target, after: str | None = None) -> Program:
+    """`program` through the passes for `target`, to the end or to the pass called `after`."""
+    return lower(program, load_target(target), after=after)
+
+
+def reference(program: Program) -> Executable:
+    """`program` in the reference interpreter."""
+    verify(program)
+    return interpreted(program)
+
+
+def build(program: Program, options: Options) -> Executable:
+    """`program` as native code for this CPU."""
+    from tilewright.runtime.native import native_executable
+
+    return native_executable(native_kernel(program, load_target("host"), options))
+
+
+def native_kernel(program: Program, target: Target, options: Options) -> Any:
+    """`program` as a `NativeKernel` for `target`, from the cache where it is there."""
+    from tilewright.codegen import native
+
+    cache = default_cache() if options.cache and not conversions() else None
+    if cache is None:
+        return native.compile_native(lower(program, target, after=UNPLACED), target)
+    common = (compiler_stamp(), target.fingerprint, *native.cache_key_parts(target))
+    source_key = key_of(("source", print_program(program), *common))
+    known = cache.get(source_key)
+    if known is not None:
+        code = cache.get(known.decode())
+        if code is not None:
+            return native.load_object(code)
+    program = lower(program, target, after=UNPLACED)
+    code_key = key_of(("code", print_program(program), *common))
+    code = cache.get(code_key)
+    kernel = native.compile_native(program, target) if code is None else native.load_object(code)
+    if code is None:
+        cache.put(code_key, kernel.object_code)
+    cache.put(source_key, code_key.encode())
+    return kernel
+
+
+def conversions() -> tuple[object, ...]:
+    """The conversions that the user registered; what was compiled with others is another kernel. Functions have no
+    text to be known by, so that nothing compiled with them is kept on disk."""
+    if not DEFAULT.is_modified:
+        return ()
+    entries = [(name, DEFAULT.lookup(name)) for name in DEFAULT.names]
+    return tuple((name, entry.func) for name, entry in entries if entry is not None)
+
+
+def compile_for(program: Program, target: str | Target, options: Options) -> CompiledProgram:
+    """`program` compiled for `target`: placed, and callable where the target is this CPU."""
+    found = load_target(target)
+    return CompiledProgram(program, found, lambda: native_kernel(program, found, options))

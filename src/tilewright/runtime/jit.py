@@ -1,0 +1,169 @@
+"""`@pl.jit`: a kernel that is compiled for the arguments of its first call, and called on NumPy, torch or jax arrays.
+
+@pl.jit
+def add(a: pl.Tensor, b: pl.Tensor, out: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        out[:] = a + b
+
+add(x, y, z)                            # writes z
+print(add.lower(x, y, z, target="ascend910b"))
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from tilewright.errors import ArgumentError, TilewrightError
+from tilewright.frontend import KernelSource
+from tilewright.ir.function import FunctionKind, Program
+from tilewright.runtime.bind import Bound, Number, bind
+from tilewright.runtime.options import Options
+
+if TYPE_CHECKING:
+    from tilewright.runtime.executable import Executable
+    from tilewright.targets import Target
+
+    AnyTarget = str | Target
+
+T = TypeVar("T")
+
+
+class JitFunction:
+    """A kernel. Calling it compiles it, once for each combination of shapes, dtypes, strides and of the outside values
+    that it reads, and runs it on this CPU. The other methods take the same arguments and show what was made."""
+
+    def __init__(self, function: Callable[..., Any], kind: FunctionKind, options: Options) -> None:
+        functools.update_wrapper(self, function)
+        self.source = KernelSource.from_function(function, kind)
+        self.options = options
+        self._executables: dict[tuple[object, ...], Executable] = {}
+        self._static: frozenset[str] = frozenset()
+        """parameters whose numbers the source needs when it is compiled"""
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Run on arrays and numbers. Returns what the kernel returns, new arrays in the kind of the arguments.
+        Raises `ArgumentError` for arguments that do not fit, and what compiling raises."""
+        from tilewright.runtime.build import conversions
+
+        bound = self._bind(args, named)
+        executable = self._executables.get((bound.key, self.source.reads(), conversions()))
+        if executable is None:
+            executable, bound = self._specialise(args, named, self._build)
+            self._executables[bound.key, self.source.reads(), conversions()] = executable
+        return executable(bound)
+
+    def program(self, *args: Any, **named: Any) -> Program:
+        """The program as written, specialised for the arguments and not compiled yet."""
+        return self._specialise(args, named, self._read)[0]
+
+    def lower(self, *args: Any, target: AnyTarget | None = None, after: str | None = None, **named: Any) -> Program:
+        """The placed tile program for `target`, or the program after the pass called `after`."""
+        from tilewright.runtime.build import lowered
+
+        return self._specialise(args, named, lambda bound: lowered(self._read(bound), self._target(target), after))[0]
+
+    def compile(self, *args: Any, target: AnyTarget | None = None, **named: Any) -> Any:
+        """The kernel compiled for `target`: see `tilewright.compile`."""
+        from tilewright.runtime.build import compile_for
+
+        return self._specialise(
+            args, named, lambda bound: compile_for(self._read(bound), self._target(target), self.options)
+        )[0]
+
+    def explain(self, *args: Any, target: AnyTarget | None = None, **named: Any) -> Any:
+        """Where each tile lives for `target`, what moves, and why."""
+        from tilewright.report import explain
+
+        return self._specialise(args, named, lambda bound: explain(self._read(bound), self._target(target)))[0]
+
+    def reference(self, *args: Any, **named: Any) -> Any:
+        """The same call in the reference interpreter, which states the meaning of every operation."""
+        from tilewright.runtime.build import reference
+
+        executable, bound = self._specialise(args, named, lambda bound: reference(self._read(bound)))
+        return executable(bound)
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.source.name}>"
+
+    # --- specialising ---
+    def _bind(self, args: tuple[Any, ...], named: dict[str, Any]) -> Bound:
+        return bind(self.source.name, self.source.parameters, args, named, self._static)
+
+    def _specialise(self, args: tuple[Any, ...], named: dict[str, Any], make: Callable[[Bound], T]) -> tuple[T, Bound]:
+        """What `make` makes of the arguments. Where the source needs the value of a number that it was to get at run
+        time, it becomes a constant, now and in later calls."""
+        bound = self._bind(args, named)
+        try:
+            return make(bound), bound
+        except ArgumentError:
+            raise
+        except TilewrightError:
+            flexible = {
+                spec.name
+                for spec, item in zip(bound.specs, bound.given, strict=True)
+                if isinstance(item, Number) and item.is_flexible
+            }
+            if not flexible:
+                raise
+        before, self._static = self._static, self._static | flexible
+        try:
+            bound = self._bind(args, named)
+            return make(bound), bound
+        except TilewrightError:
+            self._static = before
+            raise
+
+    def _read(self, bound: Bound) -> Program:
+        from tilewright.frontend import read_program
+
+        return read_program(self.source, bound.types())
+
+    def _build(self, bound: Bound) -> Executable:
+        from tilewright.runtime.build import build
+
+        return build(self._read(bound), self.options)
+
+    def _target(self, target: AnyTarget | None) -> AnyTarget:
+        return self.options.target if target is None else target
+
+
+class JitDecorator:
+    """`pl.jit` and its forms."""
+
+    def __init__(self, pl_name: str, kind: FunctionKind) -> None:
+        self.pl_name = pl_name
+        self._kind = kind
+
+    @overload
+    def __call__(self, function: Callable[..., Any]) -> JitFunction: ...
+    @overload
+    def __call__(
+        self, *, target: AnyTarget = "host", cache: bool = True
+    ) -> Callable[[Callable[..., Any]], JitFunction]: ...
+    def __call__(
+        self, function: Callable[..., Any] | None = None, *, target: AnyTarget = "host", cache: bool = True
+    ) -> Any:
+        """Make a kernel of a function. `target`: the machine that `lower` and `compile` take by default."""
+        options = Options(target, cache)
+        if function is None:
+            return lambda decorated: JitFunction(decorated, self._kind, options)
+        return JitFunction(function, self._kind, options)
+
+    def __repr__(self) -> str:
+        return f"<pl.{self.pl_name}>"
+
+
+class Jit(JitDecorator):
+    """`pl.jit`: an entry. Its forms are functions that an entry calls."""
+
+    def __init__(self) -> None:
+        super().__init__("jit", FunctionKind.ORCHESTRATION)
+        self.incore = JitDecorator("jit.incore", FunctionKind.INCORE)
+        self.inline = JitDecorator("jit.inline", FunctionKind.INLINE)
+        self.opaque = JitDecorator("jit.opaque", FunctionKind.OPAQUE)
+
+
+jit = Jit()

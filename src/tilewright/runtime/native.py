@@ -1,0 +1,109 @@
+"""Native code as an `Executable`: slots for the entry, workspace that each thread keeps, results to write into."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tilewright.codegen.native import NativeKernel
+from tilewright.errors import CodegenError
+from tilewright.ir import dtypes
+from tilewright.ir.dtypes import DType
+from tilewright.runtime.arrays import Array
+from tilewright.runtime.executable import Executable
+from tilewright.runtime.memory import ALIGNMENT, fresh
+
+REPORT = 4
+"""Slots at the end in which a failed guard says what it found."""
+
+
+def native_executable(kernel: NativeKernel) -> Executable:
+    """`kernel` for calls. Its shapes are known: every extent is a constant or a scalar parameter."""
+    if not kernel.runnable:
+        raise CodegenError(
+            "the kernel was compiled for another processor and cannot run here", help="call it without target="
+        )
+    signature = kernel.signature
+    outputs = tuple(result.index if result.kind == "param" else None for result in signature.results)
+    runner = _NativeRunner(kernel)
+    return Executable(runner, outputs, signature.implicit, runner.allocate)
+
+
+class _NativeRunner:
+    """Calls the entry. Arguments are checked already; what is wrong inside a run is reported by guards."""
+
+    def __init__(self, kernel: NativeKernel) -> None:
+        self.kernel = kernel
+        self.signature = kernel.signature
+        self._dtypes = [dtypes.by_name(param.dtype) for param in self.signature.params]
+        self._result_dtypes = [dtypes.by_name(r.dtype) if r.kind != "param" else None for r in self.signature.results]
+        count = len(self._dtypes) + len(self.signature.symbols) + len(self._result_dtypes) + REPORT
+        self._slots = ctypes.c_int64 * count
+        self._local = threading.local()
+
+    def __call__(self, values: Sequence[Any]) -> tuple[Any, ...]:
+        slots = self._slots()
+        index = 0
+        for value, dtype in zip(values, self._dtypes, strict=True):
+            slots[index] = address_of(value) if isinstance(value, np.ndarray) else encoded(value, dtype)
+            index += 1
+        for param, axis in self.signature.symbols:
+            slots[index] = values[param].shape[axis]
+            index += 1
+        first = index
+        made: list[Any] = []
+        for result, dtype in zip(self.signature.results, self._result_dtypes, strict=True):
+            array: Any = None
+            if result.kind == "tensor" and dtype is not None:
+                array = fresh(self.signature.extents(result, slots), np.dtype(dtype.numpy))
+                slots[index] = address_of(array)
+            made.append(array)
+            index += 1
+        code = self.kernel(ctypes.addressof(slots), self._workspace())
+        if code:
+            raise self.kernel.failure(code, slots[-REPORT:])
+        return tuple(
+            values[result.index] if dtype is None else decoded(slots[first + i], dtype) if array is None else array
+            for i, (result, dtype, array) in enumerate(
+                zip(self.signature.results, self._result_dtypes, made, strict=True)
+            )
+        )
+
+    def allocate(self, index: int) -> Array:
+        """The array of a parameter that the caller left out; its extents are constants."""
+        param = self.signature.params[index]
+        return fresh(self.signature.extents(param, ()), np.dtype(self._dtypes[index].numpy))
+
+    def _workspace(self) -> int:
+        """The address of this thread's workspace."""
+        size = self.signature.workspace_bytes
+        if size == 0:
+            return 0
+        found: Array | None = getattr(self._local, "workspace", None)
+        if found is None:
+            found = self._local.workspace = fresh((size + ALIGNMENT,), np.dtype(np.uint8))
+        return address_of(found)
+
+
+def address_of(array: Array) -> int:
+    """The address of an array's first element."""
+    return int(array.__array_interface__["data"][0])
+
+
+def encoded(value: float, dtype: DType) -> int:
+    """A number in a slot: integers as they are, floats as their bits."""
+    if not dtype.is_float:
+        number = int(value)
+        return number - 2**64 if number >= 2**63 else number
+    return int.from_bytes(np.array(value, np.dtype(dtype.numpy)).tobytes(), "little")
+
+
+def decoded(slot: int, dtype: DType) -> int | float | bool:
+    """The number in a slot, as a Python number."""
+    numpy = np.dtype(dtype.numpy)
+    raw = (slot & (2**64 - 1)).to_bytes(8, "little")[: numpy.itemsize]
+    return np.frombuffer(raw, numpy)[0].item()
