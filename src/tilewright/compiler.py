@@ -1,0 +1,152 @@
+"""The whole pipeline on one page.
+
+A program goes down a list of passes; each takes a program and returns one. The order is written here and nowhere
+else, with the reason for each constraint beside it. `stages` is a generator, so that a caller may stop after any
+pass, print what stands there, or time it; `lower` runs it to the end, or to a named pass.
+
+    kernel ── tensor level ── tile level ──┬── placed: every tile has an address ── PTO text, emulator, reports
+                                           └── unplaced ── native code for this CPU
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from difflib import get_close_matches
+from time import perf_counter
+
+from tilewright.analysis.legality import check_legal
+from tilewright.errors import OperandError
+from tilewright.ir.function import Program
+from tilewright.ir.verify import verify
+from tilewright.passes.memory.assign_buffers import assign_buffers
+from tilewright.passes.memory.place_buffers import place_buffers
+from tilewright.passes.tensor.convert_tensor_to_tile import convert_tensor_to_tile
+from tilewright.passes.tensor.inline import inline
+from tilewright.passes.tensor.outline_sections import outline_sections
+from tilewright.passes.tensor.unroll import unroll
+from tilewright.passes.tile.flatten_tiles import flatten_tiles
+from tilewright.passes.tile.infer_spaces import infer_spaces
+from tilewright.passes.tile.legalize_dtypes import legalize_dtypes
+from tilewright.passes.tile.legalize_layouts import legalize_layouts
+from tilewright.passes.tile.legalize_moves import legalize_moves
+from tilewright.passes.tile.materialize_scratch import materialize_scratch
+from tilewright.passes.tile.split_engines import split_engines
+from tilewright.targets import Target
+
+Stage = tuple[str, Program]
+
+
+def unplaced(program: Program, target: Target) -> Iterator[Stage]:
+    """Tensor level to tile level: what native code is made from. No tile has a space that it did not ask for."""
+    yield "frontend", program
+    program = inline(program)
+    yield "inline", program
+    # After inline, else loops inside spliced bodies would stay rolled.
+    program = unroll(program)
+    yield "unroll", program
+    # After unroll, else a section inside an unrolled loop would be one function called with a constant it needs.
+    program = outline_sections(program)
+    yield "outline_sections", program
+    # Needs functions that are one section each: a section's results are what goes back to DDR.
+    program = convert_tensor_to_tile(program, target)
+    yield "convert_tensor_to_tile", program
+    # Before any space is chosen: memories are laid out in two dimensions.
+    program = flatten_tiles(program)
+    yield "flatten_tiles", program
+
+
+def placed(program: Program, target: Target) -> Iterator[Stage]:
+    """Tile level to addresses, from the last program of `unplaced`."""
+    program = infer_spaces(program, target)
+    yield "infer_spaces", program
+    # Right after spaces: a hop through DDR makes new loads and stores, which everything below must see.
+    program = legalize_moves(program, target)
+    yield "legalize_moves", program
+    # Before layouts: a tile of another dtype has another box.
+    program = legalize_dtypes(program, target)
+    yield "legalize_dtypes", program
+    program = legalize_layouts(program, target)
+    yield "legalize_layouts", program
+    # After moves, which show what crosses between cores; before scratch, which belongs to one function.
+    program = split_engines(program, target)
+    yield "split_engines", program
+    program = materialize_scratch(program, target)
+    yield "materialize_scratch", program
+    # Last: every tile that will ever exist does now.
+    program = assign_buffers(program, target)
+    yield "assign_buffers", program
+    program = place_buffers(program, target)
+    yield "place_buffers", program
+
+
+def stages(program: Program, target: Target) -> Iterator[Stage]:
+    """Every stage in order: the name of the pass that ran, and the program after it."""
+    for name, after in unplaced(program, target):
+        program = after
+        yield name, program
+    yield from placed(program, target)
+
+
+PASSES: dict[str, Callable[[Program, Target], Program]] = {
+    "inline": lambda program, _: inline(program),
+    "unroll": lambda program, _: unroll(program),
+    "outline_sections": lambda program, _: outline_sections(program),
+    "convert_tensor_to_tile": convert_tensor_to_tile,
+    "flatten_tiles": lambda program, _: flatten_tiles(program),
+    "infer_spaces": infer_spaces,
+    "legalize_moves": legalize_moves,
+    "legalize_dtypes": legalize_dtypes,
+    "legalize_layouts": legalize_layouts,
+    "split_engines": split_engines,
+    "materialize_scratch": materialize_scratch,
+    "assign_buffers": assign_buffers,
+    "place_buffers": place_buffers,
+}
+"""Each pass by name, for tools that run one alone."""
+
+UNPLACED = "flatten_tiles"
+PLACED = "place_buffers"
+
+
+def lower(
+    program: Program,
+    target: Target,
+    *,
+    after: str | None = None,
+    check: bool = True,
+    observe: Callable[[str, Program, float], None] | None = None,
+) -> Program:
+    """The program after the pass named `after`; by default after the last one, with every tile placed.
+
+    `check` verifies where levels meet and at the end. `observe` is called after each pass with its name, the program
+    and the seconds it took. Raises what the passes raise, and `OperandError` for a pass that does not exist."""
+    wanted = after or PLACED
+    if wanted != "frontend" and wanted not in PASSES:
+        near = get_close_matches(wanted, PASSES, 1)
+        raise OperandError(
+            f"there is no pass called {wanted!r}",
+            help=f"did you mean {near[0]}?" if near else "the passes are " + ", ".join(PASSES),
+        )
+    started = perf_counter()
+    for name, stage in stages(program, target):
+        program = stage
+        if observe is not None:
+            observe(name, program, perf_counter() - started)
+        if check and name in ("frontend", UNPLACED, PLACED, wanted):
+            verify(program)
+        if name == wanted:
+            break
+        started = perf_counter()
+    if check and wanted == PLACED:
+        check_legal(program, target)
+    return program
+
+
+def run_passes(program: Program, target: Target, names: list[str]) -> Program:
+    """`program` after the named passes, in the order given."""
+    for name in names:
+        if name not in PASSES:
+            lower(program, target, after=name)
+        program = PASSES[name](program, target)
+        verify(program)
+    return program

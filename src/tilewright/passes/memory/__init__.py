@@ -1,0 +1,1 @@
+"""Passes that give tiles buffers, and buffers addresses."""

@@ -1,0 +1,310 @@
+"""Phases: which stores happen together on one kind of core, and the function that performs just those.
+
+Stores to DDR are all that a section leaves behind, so a phase is a set of stores, and its function is the original
+with every other store left out and everything that then serves nothing pruned.
+
+    phase of a store  >=  that of every store whose tensor it (through its operands) loads: later if on another core
+    phase of a store  >=  that of every store that loads what this one overwrites
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tilewright.analysis.cores import CORE, core_of
+from tilewright.errors import UnsupportedError
+from tilewright.ir.function import Direction, Function, Param
+from tilewright.ir.nodes import Block, For, Let, Return, Stmt, Yield
+from tilewright.ir.op import Op
+from tilewright.ir.prune import prune
+from tilewright.ir.rewrite import Rewriter, clone_block
+from tilewright.ir.scalar import Scalar, Value, values_in
+from tilewright.ir.storage import roots_of, written_operand
+from tilewright.ir.types import TensorType
+from tilewright.passes.tile.split_engines.workspaces import Hoist, Workspace
+from tilewright.targets import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """Work on one kind of core. `stores` are the targets of the stores that it performs; None: all."""
+
+    core: str | None
+    stores: frozenset[Value] | None
+    number: int = 0
+    written: frozenset[Value] = frozenset()
+    """the tensors stored to: parameters, or what the function's `create` made"""
+
+    def roots(self, plan: dict[Value, Workspace]) -> set[Value]:
+        """The tensors stored to, workspaces as the parameters that they become."""
+        return {plan[root].param if root in plan else root for root in self.written}
+
+
+@dataclass(slots=True)
+class _Store:
+    """One store, with what decides when it may happen."""
+
+    stmt: Let
+    root: Value
+    core: str
+    position: int
+    loops: tuple[For, ...]
+    loads: list[_Load] = field(default_factory=list["_Load"])
+    phase: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Load:
+    root: Value
+    position: int
+    loops: tuple[For, ...]
+
+
+def plan_phases(function: Function, target: Target) -> list[Phase]:
+    """The phases in the order in which they are launched. Raises `UnsupportedError` when there is no such order."""
+    stores = _Stores(function, target).found
+    cores = list(dict.fromkeys(store.core for store in stores))
+    first = next((store.core for store in stores if not _needs(store, stores)), cores[0])
+    order = [first, *(core for core in cores if core != first)]
+    _settle(function, stores, order)
+    phases = sorted({store.phase for store in stores})
+    made: list[Phase] = []
+    for number, slot in enumerate(phases):
+        group = [store for store in stores if store.phase == slot]
+        targets, roots = (frozenset(s.stmt.target for s in group), frozenset(s.root for s in group))
+        made.append(Phase(order[slot % len(order)], targets, number, roots))
+    return made
+
+
+def _settle(function: Function, stores: list[_Store], order: list[str]) -> None:
+    """Gives each store the earliest phase that its core has and its dependences allow."""
+    for store in stores:
+        store.phase = order.index(store.core)
+    for _ in range(2 * len(stores) + 2):
+        changed = False
+        for store in stores:
+            least = max((other.phase for other in stores if _after(store, other)), default=0)
+            while least % len(order) != order.index(store.core):
+                least += 1
+            if least > store.phase:
+                store.phase, changed = least, True
+        if not changed:
+            return
+    worst = max(stores, key=lambda store: store.phase)
+    raise UnsupportedError(
+        f"{function.name}: each trip of a loop needs, on one kind of core, what another kind stored in the trip before",
+        span=worst.stmt.span,
+        required="work that falls into phases, one kind of core after another",
+        found=f"stores to {worst.root.name!r} that wait for each other",
+        help="make each trip a call of its own, by moving the loop out of the section",
+    )
+
+
+def _after(store: _Store, other: _Store) -> bool:
+    """Whether `store` must not happen in an earlier phase than `other`."""
+    if store is other:
+        return False
+    if any(load.root is other.root and _reaches(other, load.position, load.loops) for load in store.loads):
+        return True
+    overwritten = any(load.root is store.root and _follows(store, load) for load in other.loads)
+    same = store.root is other.root and (other.position < store.position or bool(_carrying(store, other.loops)))
+    return overwritten or same
+
+
+def _needs(store: _Store, stores: list[_Store]) -> bool:
+    return any(_after(store, other) and other.core != store.core for other in stores)
+
+
+def _reaches(store: _Store, position: int, loops: tuple[For, ...]) -> bool:
+    """Whether a load at `position` may read what `store` wrote: in this trip, or in an earlier one."""
+    return store.position < position or bool(_carrying(store, loops))
+
+
+def _follows(store: _Store, load: _Load) -> bool:
+    """Whether `store` may overwrite what `load` read."""
+    return store.position > load.position or bool(_carrying(store, load.loops))
+
+
+def _carrying(store: _Store, loops: tuple[For, ...]) -> list[For]:
+    """The loops around both that carry the tensor: it outlives a trip of them."""
+    shared = [loop for loop in store.loops if loop in loops]
+    return [loop for loop in shared if not _inside(store.root, loop)]
+
+
+def _inside(value: Value, loop: For) -> bool:
+    """Whether `value` is made within a trip of `loop`."""
+    todo: list[Block] = [loop.body]
+    while todo:
+        for stmt in todo.pop():
+            if value in stmt.defs():
+                return True
+            todo += stmt.blocks()
+    return False
+
+
+class _Stores:
+    """Collects the stores of a function, each with the loads that it depends on."""
+
+    def __init__(self, function: Function, target: Target) -> None:
+        self.target = target
+        self.roots = roots_of(function)
+        self.defs: dict[Value, list[Scalar]] = {}
+        self.reads: dict[Value, list[_Load]] = {}
+        self.found: list[_Store] = []
+        self.position = 0
+        self._block(function.body, ())
+        for store in self.found:
+            store.loads = self._loads(store)
+
+    def _block(self, block: Block, loops: tuple[For, ...]) -> None:
+        for stmt in block:
+            self.position += 1
+            if isinstance(stmt, Let):
+                self._let(stmt, loops)
+            inner = (*loops, stmt) if isinstance(stmt, For) else loops
+            for nested in stmt.blocks():
+                self._block(nested, inner)
+            self._join(stmt)
+
+    def _let(self, stmt: Let, loops: tuple[For, ...]) -> None:
+        op = stmt.value
+        if not isinstance(op, Op):
+            self.defs[stmt.target] = [op]
+            return
+        written = written_operand(op)
+        tensors = [value for _, value in op.operand_items() if isinstance(value.type, TensorType)]
+        read = [value for value in tensors if value is not written]
+        self.reads[stmt.target] = [_Load(self.roots[value], self.position, loops) for value in read]
+        self.defs[stmt.target] = [value for value in op.uses() if value not in tensors]
+        if written is not None:
+            core = core_of(stmt, self.target)
+            assert core is not None, "a store without a tile"
+            self.found.append(_Store(stmt, self.roots[written], core, self.position, loops))
+
+    def _join(self, stmt: Stmt) -> None:
+        """What carried values and branch results depend on, bounds and conditions included."""
+        outer = [value for value in stmt.uses() if not isinstance(value.type, TensorType)]
+        for value in stmt.block_args():
+            self.defs.setdefault(value, []).extend(outer)
+        for block in stmt.blocks():
+            last = block[-1]
+            assert isinstance(last, Yield)
+            for index, (result, given) in enumerate(zip(stmt.defs(), last.values, strict=True)):
+                if isinstance(result.type, TensorType):
+                    continue
+                self.defs.setdefault(result, []).extend([given, *outer])
+                if isinstance(stmt, For):
+                    self.defs[stmt.iter_args[index]] += [given]
+
+    def _loads(self, store: _Store) -> list[_Load]:
+        """The loads that `store` depends on through values, loop bounds and the conditions around it."""
+        seen: set[Value] = set()
+        todo: list[Scalar] = [*self.defs[store.stmt.target]]
+        for loop in store.loops:
+            todo += [loop.start, loop.stop, loop.step]
+        loads: list[_Load] = []
+        while todo:
+            scalar = todo.pop()
+            for value in values_in(scalar) if not isinstance(scalar, int) else ():
+                if value not in seen:
+                    seen.add(value)
+                    loads += self.reads.get(value, [])
+                    todo += self.defs.get(value, [])
+        return loads
+
+
+# --- cutting ------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A function cut out of another one. `sources` names, for each of its parameters, the original parameter or the
+    workspace that it takes; `outputs`, for each value that it returns, whose next version that is (None: a result
+    of the original's own)."""
+
+    function: Function
+    sources: tuple[Value, ...]
+    outputs: tuple[Value | None, ...]
+
+
+def cut(function: Function, phase: Phase, phases: list[Phase], plan: dict[Value, Workspace]) -> Piece:
+    """The function that performs `phase`: other stores left out, workspaces as parameters, what serves nothing
+    pruned, parameters that are not used gone."""
+    stores = phase.stores
+    erased = function if stores is None else _Erase(stores).function(function)
+    roots = roots_of(erased)
+    hoist = Hoist(plan, roots)
+    body = hoist.block(erased.body)
+    last, old = body[-1], erased.body[-1]
+    assert isinstance(last, Return) and isinstance(old, Return)
+    results: list[tuple[Scalar, Value | None]] = []
+    for before, after in zip(old.values, last.values, strict=True):
+        root = roots.get(before) if isinstance(before, Value) else None
+        if stores is None or (root is not None and any(roots[store] is root for store in stores)):
+            results.append((after, root))
+    results += [(version, space) for space, version in hoist.latest.items() if version is not space]
+    ended = Return(tuple(value for value, _ in results), span=last.span)
+    whole = function.with_(
+        params=(*function.params, *(Param(space.param, Direction.OUT) for space in plan.values())),
+        body=(*body[:-1], ended),
+    )
+    return _named(prune(whole), phase, phases, plan, tuple(root for _, root in results))
+
+
+def _named(
+    pruned: Function, phase: Phase, phases: list[Phase], plan: dict[Value, Workspace], outputs: tuple[Value | None, ...]
+) -> Piece:
+    """The pruned function with its own values, name, directions and core."""
+    earlier = _written_before(pruned, phase, phases, plan)
+    params = [p for p in pruned.params if phase.stores is None or p.value in _used(pruned)]
+    env: dict[Value, Scalar] = {}
+    fresh: list[Param] = []
+    for param in params:
+        value = Value(param.value.name, param.value.type.substitute(lambda v: env.get(v, v)), param.value.span)
+        env[param.value] = value
+        fresh.append(Param(value, _direction(param, outputs, earlier)))
+    name, attrs = pruned.name, tuple((k, v) for k, v in pruned.attrs if k != CORE)
+    if phase.core is not None:
+        attrs = (*attrs, (CORE, phase.core))
+    if phase.stores is not None:
+        name = f"{name}_{phase.core}_{phase.number}"
+        attrs = tuple((k, v) for k, v in attrs if k != "implicit_outputs")
+    made = Function(name, tuple(fresh), clone_block(pruned.body, env), pruned.kind, attrs, pruned.span)
+    return Piece(made, tuple(param.value for param in params), outputs)
+
+
+def _direction(param: Param, outputs: tuple[Value | None, ...], earlier: set[Value]) -> Direction:
+    """Read only, unless its next version is returned; what an earlier phase wrote is kept."""
+    if param.value not in outputs:
+        return Direction.IN
+    return Direction.INOUT if param.value in earlier else param.direction
+
+
+def _written_before(function: Function, phase: Phase, phases: list[Phase], plan: dict[Value, Workspace]) -> set[Value]:
+    return {root for other in phases if other.number < phase.number for root in other.roots(plan)}
+
+
+def _used(function: Function) -> set[Value]:
+    """The values that the body mentions, and those that the types of used parameters mention."""
+    used: set[Value] = set()
+    for stmt in function.walk():
+        for value in (*stmt.uses(), *stmt.defs(), *stmt.block_args()):
+            used.add(value)
+            used.update(value.type.values())
+    for param in function.params:
+        if param.value in used:
+            used.update(param.value.type.values())
+    return used
+
+
+class _Erase(Rewriter):
+    """Leaves out every store that is not in the phase: the version that it would make is the one that it got."""
+
+    def __init__(self, stores: frozenset[Value]) -> None:
+        super().__init__()
+        self.stores = stores
+
+    def visit_let(self, stmt: Let) -> None:
+        written = written_operand(stmt.value) if isinstance(stmt.value, Op) else None
+        if written is None or stmt.target in self.stores:
+            super().visit_let(stmt)
+        else:
+            self.bind(stmt.target, self.get(written))

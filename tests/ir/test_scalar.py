@@ -1,0 +1,82 @@
+"""Scalar expressions: folding keeps values, and equal extents become equal numbers."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tilewright.execute.scalars import evaluate_scalar
+from tilewright.ir.dtypes import FP32, INDEX
+from tilewright.ir.scalar import Binary, BinaryKind, Const, Scalar, Value, binary, linear_terms, substitute
+from tilewright.ir.types import ScalarType
+
+I = Value("i", ScalarType(INDEX))
+J = Value("j", ScalarType(INDEX))
+KINDS = (
+    BinaryKind.ADD,
+    BinaryKind.SUB,
+    BinaryKind.MUL,
+    BinaryKind.MIN,
+    BinaryKind.MAX,
+    BinaryKind.FLOORDIV,
+    BinaryKind.MOD,
+)
+
+
+def trees() -> st.SearchStrategy[Scalar]:
+    leaves: st.SearchStrategy[Scalar] = st.one_of(st.integers(-4, 9), st.sampled_from([I, J]))
+
+    def extend(inner: st.SearchStrategy[Scalar]) -> st.SearchStrategy[Scalar]:
+        by_constant = st.builds(
+            lambda kind, lhs, rhs: (kind, lhs, rhs),
+            st.sampled_from([BinaryKind.FLOORDIV, BinaryKind.MOD]),
+            inner,
+            st.integers(1, 7),
+        ).map(lambda t: _raw(*t))
+        plain = st.builds(_raw, st.sampled_from(KINDS[:5]), inner, inner)
+        return st.one_of(plain, by_constant)
+
+    return st.recursive(leaves, extend, max_leaves=12)
+
+
+def _raw(kind: BinaryKind, lhs: Scalar, rhs: Scalar) -> Scalar:
+    return Binary(kind, lhs, rhs, INDEX)
+
+
+def fold(scalar: Scalar) -> Scalar:
+    """The same expression, built again through the folding constructor."""
+    if isinstance(scalar, Binary):
+        return binary(scalar.kind, fold(scalar.lhs), fold(scalar.rhs))
+    return scalar
+
+
+@given(trees(), st.integers(-20, 20), st.integers(-20, 20))
+def test_folding_keeps_the_value(tree: Scalar, i: int, j: int) -> None:
+    env = {I: i, J: j}
+    assert evaluate_scalar(fold(tree), env) == evaluate_scalar(tree, env)
+
+
+@given(trees(), st.integers(-20, 20), st.integers(-20, 20))
+def test_substitution_is_evaluation(tree: Scalar, i: int, j: int) -> None:
+    replaced = substitute(fold(tree), lambda value: i if value is I else j)
+    assert replaced == evaluate_scalar(tree, {I: i, J: j})
+
+
+@given(trees(), st.integers(-20, 20), st.integers(-20, 20))
+def test_linear_terms_sum_to_the_value(tree: Scalar, i: int, j: int) -> None:
+    env = {I: i, J: j}
+    terms, constant = linear_terms(fold(tree))
+    total = constant + sum(factor * evaluate_scalar(term, env) for term, factor in terms.items())
+    assert total == evaluate_scalar(tree, env)
+
+
+def test_extent_of_a_slice_is_a_number() -> None:
+    assert (I + 64) - I == 64
+    assert (I + 1) * 64 - I * 64 == 64
+    assert (I * 64 + 64) - 64 * I == 64
+
+
+def test_constants_compare_by_bits() -> None:
+    nan = float("nan")
+    assert Const(nan, FP32) == Const(nan, FP32)
+    assert Const(0.0, FP32) != Const(-0.0, FP32)
