@@ -1,0 +1,1 @@
+"""Passes: each a function from a program to a program, one file each; `compiler.py` holds their order."""

@@ -1,0 +1,1 @@
+"""Passes over tensors in DDR: from what the user wrote to sections."""

@@ -1,0 +1,1 @@
+"""Passes over tiles: from sections to instructions that the target has."""
