@@ -43,6 +43,8 @@ class Tracker:
         self._history: list[list[Clock]] = []
         self._spans: list[list[Span]] = []
         self._shadows: dict[object, _Shadow] = {}
+        self._floor: dict[str, Clock] = {}
+        """What the last barrier of a core covers: where the clocks of pipes begin that it has not used yet."""
         self._flags: dict[tuple[str, str, str, int], deque[Clock]] = {}
         self._now = -1
         self.span: Span | None = None
@@ -50,7 +52,8 @@ class Tracker:
     def _index(self, pipe: Pipe) -> int:
         if pipe not in self._pipes:
             self._pipes.append(pipe)
-            self._clocks.append(np.zeros(_MOST_PIPES, np.int64))
+            floor = self._floor.get(pipe[0])
+            self._clocks.append(np.zeros(_MOST_PIPES, np.int64) if floor is None else floor.copy())
             self._history.append([])
             self._spans.append([])
         return self._pipes.index(pipe)
@@ -145,6 +148,7 @@ class Tracker:
             joined = np.maximum.reduce([self._clocks[i] for i in mine])
             for i in mine:
                 self._clocks[i] = joined.copy()
+            self._floor[core] = joined
 
     def finish(self, span: Span) -> None:
         """At the end of a kernel every flag must have been waited for: the next kernel would find it set."""
