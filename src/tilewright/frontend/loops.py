@@ -1,0 +1,338 @@
+"""Loops: which values they carry from trip to trip.
+
+Before:  for i in pl.range(4):            After:  for i, (acc,) in pl.range(4, init_values=(acc,)):
+             acc = acc + x                            acc_1 = acc + x
+                                                      acc_2 = pl.yield_(acc_1)
+
+A name that a loop binds is carried when it is read after the loop, or by the next trip. A tensor in DDR that the loop
+writes is carried under all of its names. Explicit `init_values=` comes first; what it leaves is carried all the same.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import Any, cast
+
+from tilewright.errors import DTypeError, LanguageError, Span
+from tilewright.frontend.bindings import LanguageName, Missing, Undefined, as_scalar, describe
+from tilewright.frontend.context import Context, LoopFacts, PendingYield
+from tilewright.frontend.kernels import as_one
+from tilewright.frontend.liveness import yield_targets
+from tilewright.frontend.operations import Arguments
+from tilewright.frontend.scope import is_hidden
+from tilewright.ir.dtypes import INDEX
+from tilewright.ir.nodes import Block, For, LoopKind, Yield
+from tilewright.ir.op import is_array
+from tilewright.ir.rewrite import Rewriter, type_of
+from tilewright.ir.scalar import Scalar, Value, dtype_of
+from tilewright.ir.types import ScalarType, TensorType, Type
+from tilewright.ir.verify import same_type
+
+KINDS = {
+    "range": LoopKind.SEQUENTIAL,
+    "parallel": LoopKind.PARALLEL,
+    "spmd": LoopKind.PARALLEL,
+    "unroll": LoopKind.UNROLL,
+    "pipeline": LoopKind.PIPELINE,
+}
+STATIC_TRIPS = 4096
+"""The most trips of a `pl.static_range`, whose body is read once for each."""
+
+
+@dataclass(slots=True)
+class Carried:
+    """One value that a loop carries: the names that stand for it, where it starts, and its value inside."""
+
+    names: list[str]
+    init: Scalar
+    arg: Value
+    explicit: bool = False
+    written: bool = False
+    """it is a tensor in DDR that the body writes"""
+
+
+def read_for(context: Context, node: ast.For) -> None:
+    """`for i in pl.range(...)`, with what it carries."""
+    if node.orelse:
+        raise LanguageError("a loop has no else", span=context.span(node.orelse[0]), help="write it after the loop")
+    word = context.evaluate(node.iter.func) if isinstance(node.iter, ast.Call) else None
+    path = word.path if isinstance(word, LanguageName) else ""
+    if path not in KINDS and path != "static_range":
+        raise LanguageError(
+            "a loop runs over a range of the language",
+            span=context.span(node.iter),
+            required="pl.range, pl.parallel, pl.unroll, pl.pipeline or pl.static_range",
+            found=context.text(node.iter),
+            help="write for i in pl.range(...)",
+        )
+    arguments = Arguments(context, cast("ast.Call", node.iter))
+    if path == "static_range":
+        _static_loop(context, node, arguments)
+        return
+    _loop(context, node, KINDS[path], arguments)
+
+
+def _bounds(context: Context, arguments: Arguments) -> tuple[Scalar, Scalar, Scalar]:
+    values = [value for value, _, _ in arguments.positional]
+    scalars = [as_scalar(value) if not isinstance(value, float | bool) else None for value in values]
+    if not 1 <= len(values) <= 3 or any(s is None or not dtype_of(s).is_integer for s in scalars):
+        raise LanguageError(
+            "a range takes one to three integers",
+            span=arguments.span,
+            required="pl.range(stop), pl.range(start, stop) or pl.range(start, stop, step)",
+            found=describe(tuple(values)),
+        )
+    bounds = cast("list[Scalar]", scalars)
+    start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
+    if step == 0:
+        raise LanguageError("the step of a range is not 0", span=arguments.span)
+    return start, stop, step
+
+
+def _targets(context: Context, node: ast.For) -> tuple[str, list[str]]:
+    """The loop variable, and the names of the values that are carried explicitly."""
+    match node.target:
+        case ast.Name(id=name):
+            return name, []
+        case ast.Tuple(elts=[ast.Name(id=name), ast.Tuple(elts=carried) | ast.List(elts=carried)]):
+            if all(isinstance(item, ast.Name) for item in carried):
+                return name, [cast("ast.Name", item).id for item in carried]
+        case _:
+            pass
+    raise LanguageError(
+        "a loop binds its variable, and in a second place the values that it carries",
+        span=context.span(node.target),
+        required="for i in …, or for i, (x, y) in …",
+        found=context.text(node.target),
+    )
+
+
+def _static_loop(context: Context, node: ast.For, arguments: Arguments) -> None:
+    """`pl.static_range`: the body is read once for each trip, its variable a known number."""
+    bounds, (name, carried) = _bounds(context, arguments), _targets(context, node)
+    if carried or not all(isinstance(bound, int) for bound in bounds):
+        raise LanguageError("pl.static_range takes numbers, and carries by re-assignment", span=arguments.span)
+    trips = range(*cast("tuple[int, int, int]", bounds))
+    if len(trips) > STATIC_TRIPS:
+        raise LanguageError(
+            "this static_range is too long to be written out",
+            span=arguments.span,
+            required=f"at most {STATIC_TRIPS} trips",
+            found=str(len(trips)),
+            help="use pl.range",
+        )
+    for trip in trips:
+        context.scope.set(name, trip)
+        context.statements(node.body)
+
+
+def _loop(context: Context, node: ast.For, kind: LoopKind, arguments: Arguments) -> None:
+    span = context.span(node)
+    start, stop, step = _bounds(context, arguments)
+    stage = _stage(kind, arguments)
+    variable, explicit = _targets(context, node)
+    iv = Value(variable, ScalarType(INDEX), context.span(node.target))
+    carried = _carried_explicitly(context, explicit, arguments)
+    carried += _carried_by_name(context, node, variable, explicit, kind)
+    outer, context.pending = context.pending, None
+    context.scope.open()
+    for item in carried:
+        for name in item.names:
+            context.scope.set(name, item.arg)
+    context.scope.set(variable, iv)
+    body = context.collect(node.body)
+    pending, context.pending = context.pending, outer
+    yields, names, types = _yielded(context, carried, pending, span)
+    bound, consumed = context.scope.close()
+    results = [Value(name, type or item.arg.type, span) for item, name, type in zip(carried, names, types, strict=True)]
+    block: Block = (*body, Yield(tuple(yields), span=pending.span if pending else span))
+    everything = carried
+    carried, results, block = _without_unchanged(carried, results, block)
+    inits, args = tuple(item.init for item in carried), tuple(item.arg for item in carried)
+    context.out.append(For(iv, start, stop, step, kind, inits, args, block, tuple(results), stage, span=span))
+    for value in consumed:
+        context.scope.consume(value, span)
+    unchanged = {item.arg for item in everything if item not in carried}
+    _bind_results(context, carried, results, span)
+    handed = {name for item in carried for name in item.names if not item.explicit} | {r.name for r in results}
+    for name, after in bound.items():
+        if name not in handed and not is_hidden(name) and after not in unchanged:
+            why = "is the variable of a loop that has ended" if name == variable else "is assigned only inside a loop"
+            context.scope.set(name, Undefined(why, span))
+
+
+def _stage(kind: LoopKind, arguments: Arguments) -> int:
+    allowed = {"init_values", "init_types"} | ({"stage"} if kind is LoopKind.PIPELINE else set[str]())
+    for name, (_, span, _) in arguments.keywords.items():
+        if name not in allowed:
+            raise LanguageError(
+                f"this loop takes no {name!r}", span=span, required=", ".join(sorted(allowed)), found=name
+            )
+    stage = arguments.keywords.get("stage", (2 if kind is LoopKind.PIPELINE else 1, arguments.span, None))
+    if not isinstance(stage[0], int) or stage[0] < 1:
+        raise LanguageError("stage is a number of stages, at least 1", span=stage[1], found=describe(stage[0]))
+    return stage[0]
+
+
+def _carried_explicitly(context: Context, names: list[str], arguments: Arguments) -> list[Carried]:
+    """What `init_values=` starts."""
+    given = arguments.keywords.get("init_values", ((), arguments.span, None))
+    values = cast("tuple[object, ...]", given[0]) if isinstance(given[0], tuple) else (given[0],)
+    types = cast("tuple[object, ...]", arguments.keywords.get("init_types", ((None,) * len(values), None, None))[0])
+    if len(values) != len(names) or len(types) != len(names):
+        raise LanguageError(
+            "init_values= and the names of the carried values go together",
+            span=given[1],
+            required=f"{len(names)} values",
+            found=str(len(values)),
+            help="write for i, (x, y) in pl.range(..., init_values=(a, b))",
+        )
+    found: list[Carried] = []
+    for name, value, type in zip(names, values, types, strict=True):
+        init = cast("Scalar", value) if is_array(value) else as_scalar(value)
+        if init is None:
+            raise LanguageError("a loop carries tensors, tiles and scalars", span=given[1], found=describe(value))
+        arg = _argument(context, name, init, type if isinstance(type, Type) else None)
+        found.append(Carried([name], init, arg, explicit=True))
+    return found
+
+
+def _argument(context: Context, name: str, init: Scalar, type: Type | None = None) -> Value:
+    arg = Value(
+        name, type or type_of(init), init.span if isinstance(init, Value) else context.span(context.source.node)
+    )
+    if isinstance(init, Value) and isinstance(arg.type, TensorType):
+        context.scope.follows(arg, init)
+    return arg
+
+
+def _carried_by_name(
+    context: Context, node: ast.For, variable: str, explicit: list[str], kind: LoopKind
+) -> list[Carried]:
+    """What the body re-binds, and is read in the next trip or after the loop; every name of a tensor it writes."""
+    facts, skip = context.facts[node], {variable, *explicit, *yield_targets(node.body)}
+    found: list[Carried] = []
+    seen: set[str] = set()
+    for name in facts.assigned:
+        binding = as_one(context.scope.get(name))
+        if name in skip or name in seen or isinstance(binding, Missing | Undefined):
+            continue
+        aliases = _written_names(context, name, binding, facts, skip)
+        needed = any(is_hidden(alias) or alias in facts.live or alias in facts.exposed for alias in aliases)
+        needed = needed or any(alias not in facts.assigned for alias in aliases)
+        init = cast("Scalar", binding) if is_array(binding) else as_scalar(binding)
+        if not needed or init is None:
+            continue
+        if kind is LoopKind.PARALLEL and not (isinstance(init, Value) and isinstance(init.type, TensorType)):
+            raise LanguageError(
+                f"the trips of a parallel loop are independent, and {name!r} goes from one to the next",
+                span=context.span(node),
+                help="use pl.range, or another name inside the loop",
+            )
+        seen |= set(aliases)
+        shown = init.name if isinstance(init, Value) and isinstance(init.type, TensorType) else name
+        written = any(alias in facts.written for alias in aliases)
+        found.append(Carried(aliases, init, _argument(context, shown, init), written=written))
+    return found
+
+
+def _written_names(context: Context, name: str, binding: object, facts: LoopFacts, skip: set[str]) -> list[str]:
+    """The names that are carried together with `name`: all those of a tensor in DDR that the body writes."""
+    if not isinstance(binding, Value) or not isinstance(binding.type, TensorType):
+        return [name]
+    aliases = [name, *(other for other in context.scope.aliases(binding) if other != name and other not in skip)]
+    return aliases if any(alias in facts.written for alias in aliases) else [name]
+
+
+def _yielded(
+    context: Context, carried: list[Carried], pending: PendingYield | None, span: Span
+) -> tuple[list[Scalar], list[str], list[Type | None]]:
+    """What a trip hands to the next, per carried value, and the names and types of the results."""
+    explicit = [item for item in carried if item.explicit]
+    given = pending or PendingYield([], [], [], span)
+    if len(given.values) != len(explicit):
+        raise LanguageError(
+            "a loop with init_values yields one value for each of them",
+            span=given.span,
+            required=f"{len(explicit)}: " + ", ".join(item.names[0] for item in explicit),
+            found=str(len(given.values)),
+            help="end the body with x = pl.yield_(...), or carry by re-assignment without init_values",
+        )
+    yields, names, types = list(given.values), list(given.names), list(given.types)
+    for item, value in zip(explicit, given.values, strict=True):
+        _check_carried(item.names[0], item.arg.type, value, given.span)
+    for item in carried[len(explicit) :]:
+        after = {id(context.scope.get(name)): context.scope.get(name) for name in item.names}
+        binding = as_one(context.scope.get(item.names[0]))
+        if len(after) > 1:
+            raise LanguageError(
+                f"{' and '.join(repr(n) for n in item.names if not is_hidden(n))} are one tensor before the loop "
+                "and two after a trip",
+                span=span,
+                help="use another name for the second tensor",
+            )
+        value = cast("Scalar", binding) if is_array(binding) else as_scalar(binding, _number_dtype(binding, item))
+        if value is None or isinstance(binding, Undefined):
+            raise LanguageError(
+                f"{item.names[0]!r} is carried by the loop, and a trip leaves it without a value",
+                span=span,
+                found=describe(binding),
+                help="give it a value on every path of the body",
+            )
+        _check_carried(item.names[0], item.arg.type, value, span)
+        yields.append(value)
+        names.append(item.arg.name)
+        types.append(None)
+    return yields, names, types
+
+
+def _number_dtype(binding: object, item: Carried) -> Any:
+    """A number that a trip leaves in a carried float is a float of its dtype."""
+    dtype = dtype_of(item.arg)
+    fits = isinstance(binding, int | float) and not isinstance(binding, bool)
+    return dtype if fits and (dtype.is_float or isinstance(binding, int)) and dtype.kind != "bool" else None
+
+
+def _check_carried(name: str, required: Type, value: Scalar, span: Span) -> None:
+    found = type_of(value)
+    if same_type(required, found):
+        return
+    at = value.span if isinstance(value, Value) and value.span.line else span
+    raise DTypeError(
+        f"{name!r} changes its type from one trip of the loop to the next",
+        span=at,
+        required=f"{required!r}, as before the loop",
+        found=repr(found),
+        help="start it with the type that a trip gives it, for example with pl.const or pl.cast, or use another name",
+    )
+
+
+def _without_unchanged(
+    carried: list[Carried], results: list[Value], block: Block
+) -> tuple[list[Carried], list[Value], Block]:
+    """Leave out what turned out to be the same after each trip."""
+    yields = cast("Yield", block[-1]).values
+    same = [not item.explicit and given is item.arg for item, given in zip(carried, yields, strict=True)]
+    if not any(same):
+        return carried, results, block
+    rewriter = Rewriter()
+    for item, unchanged in zip(carried, same, strict=True):
+        if unchanged:
+            rewriter.bind(item.arg, item.init)
+    body = rewriter.block(block[:-1])
+    kept = [index for index, unchanged in enumerate(same) if not unchanged]
+    last = Yield(tuple(rewriter.scalar(yields[i]) for i in kept), span=block[-1].span)
+    return [carried[i] for i in kept], [results[i] for i in kept], (*body, last)
+
+
+def _bind_results(context: Context, carried: list[Carried], results: list[Value], span: Span) -> None:
+    """Bind what the loop hands out."""
+    for item, result in zip(carried, results, strict=True):
+        if isinstance(item.init, Value) and isinstance(result.type, TensorType):
+            if item.written or item.explicit:
+                context.scope.advance(item.init, result, span)
+            else:
+                context.scope.follows(result, item.init)
+        for name in [result.name] if item.explicit else item.names:
+            context.scope.set(name, result)

@@ -1,0 +1,123 @@
+"""The language's own names: what ``pl.<path>`` stands for. Static; nothing is imported or executed to resolve one.
+
+Constants (dtypes, enums) resolve to themselves. Everything else stays a `LanguageName`: syntax words (`Tensor`,
+`range`, `at`) and operations, which `calls` looks up in the registry.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from enum import Enum
+from typing import Any, cast
+
+from tilewright.errors import UnknownDTypeError, UnknownOpError
+from tilewright.frontend.bindings import Kernel, LanguageName
+from tilewright.ir.dtypes import BY_NAME, DType
+from tilewright.ir.op import Level, registry
+from tilewright.text.names import ENUMS, enum_member, spell_member
+
+TYPE_WORDS = ("Tensor", "Tile", "Scalar", "Tuple", "Out", "InOut", "MemRef", "TileView", "TensorView", "Layout")
+LOOP_WORDS = ("range", "parallel", "unroll", "pipeline", "spmd", "static_range")
+FORM_WORDS = ("const", "min", "max", "cast", "yield_", "func_attr", "static_print", "static_assert", "dynamic")
+SCOPE_WORDS = ("at", "cluster", "split_aiv")
+DECORATOR_WORDS = ("jit", "program", "function", "jit.incore", "jit.inline", "jit.opaque")
+SYNTAX_WORDS = frozenset((*TYPE_WORDS, *LOOP_WORDS, *FORM_WORDS, *SCOPE_WORDS, *DECORATOR_WORDS, "tensor.dim"))
+NAMESPACES = {"tensor": Level.TENSOR, "tile": Level.TILE, "system": None, "array": None}
+
+ALIASES: dict[str, tuple[str, Level | None]] = {
+    "create_tensor": ("create", Level.TENSOR),
+    "create_tile": ("create", Level.TILE),
+    "arange": ("ci", None),
+}
+"""Names that stand for an operation under another name, and the form that they fix."""
+
+UNSUPPORTED_WORDS = {
+    "while_": "loops run a number of trips that is known before they start: use pl.range",
+    "cond": "loops run a number of trips that is known before they start: use pl.range",
+    "cluster": "use pl.at(level=pl.Level.CORE_GROUP)",
+    "split_aiv": "use pl.at(level=pl.Level.CORE_GROUP); the compiler divides work between vector cores",
+}
+
+
+def member(name: LanguageName, attribute: str) -> object | None:
+    """What ``pl.<name>.<attribute>`` stands for; None when the language has no such name."""
+    path = f"{name.path}.{attribute}" if name.path else attribute
+    if not name.path and attribute in BY_NAME:
+        return BY_NAME[attribute]
+    if name.path == "DataType":
+        return BY_NAME.get(attribute)
+    if name.path in ENUMS:
+        return enum_member(name.path, attribute)
+    enum = _enum_of_ops(name.path)
+    if enum is not None:
+        return enum.get(attribute)
+    if path in SYNTAX_WORDS or path in ENUMS or path in NAMESPACES or path in UNSUPPORTED_WORDS or path == "DataType":
+        return LanguageName(path, name.module)
+    if _enum_of_ops(path) is not None or operation(path) is not None:
+        return LanguageName(path, name.module)
+    if name.module is not None:
+        found = cast("dict[str, Any]", vars(name.module)).get(attribute)
+        if found is not None and hasattr(found, "source"):
+            return Kernel(found.source)
+    return None
+
+
+def operation(path: str) -> tuple[str, Level | None] | None:
+    """The operation that a path names and the form that it fixes, if any; None when it names none."""
+    prefix, _, name = path.rpartition(".")
+    if prefix not in ("", *NAMESPACES):
+        return None
+    level = NAMESPACES.get(prefix)
+    if not prefix and name in ALIASES:
+        return ALIASES[name]
+    ops = registry()
+    bare = name.removesuffix("_") if name not in ops else name
+    cls = ops.get(bare)
+    if cls is None or (level is not None and level not in cls.levels):
+        return None
+    return bare, level
+
+
+def unknown(name: LanguageName, attribute: str) -> UnknownOpError | UnknownDTypeError:
+    """The error for a name that the language does not have, with the nearest ones that it has."""
+    path = f"{name.path}.{attribute}" if name.path else attribute
+    if attribute.isupper() or name.path == "DataType":
+        near = get_close_matches(attribute, BY_NAME, 2, 0.5)
+        return UnknownDTypeError(
+            f"there is no dtype pl.{path}",
+            found=f"pl.{path}",
+            help=f"did you mean {' or '.join(f'pl.{n}' for n in near)}?" if near else "one of " + ", ".join(BY_NAME),
+        )
+    known = _siblings(name.path)
+    near = get_close_matches(attribute, known, 3, 0.6)
+    prefix = f"pl.{name.path}." if name.path else "pl."
+    return UnknownOpError(
+        f"the language has no {prefix}{attribute}",
+        found=prefix + attribute,
+        help=f"did you mean {' or '.join(prefix + n for n in near)}?" if near else "docs/ops.md lists the operations",
+    )
+
+
+def _siblings(prefix: str) -> list[str]:
+    """The names that stand beside each other after ``pl.<prefix>.``."""
+    if prefix in ENUMS:
+        return [spell_member(member) for member in ENUMS[prefix]]
+    level = NAMESPACES.get(prefix)
+    ops = [name for name, cls in registry().items() if level is None or level in cls.levels]
+    return ops if prefix else [*ops, *SYNTAX_WORDS, *ENUMS, *ALIASES]
+
+
+def _enum_of_ops(name: str) -> dict[str, object] | None:
+    """The members of an enum that operations take as an attribute (``pl.CmpType.LT``), by name."""
+    if not name.isidentifier():
+        return None
+    for cls in registry().values():
+        for field in cls.fields:
+            default: object = field.default
+            if isinstance(default, Enum) and type(default).__name__ == name:
+                return dict(type(default).__members__)
+    return None
+
+
+def is_dtype(binding: object) -> bool:
+    return isinstance(binding, DType)

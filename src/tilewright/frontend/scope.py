@@ -1,0 +1,163 @@
+"""Which definition of a name reaches here: the names of one function while it is read, block by block.
+
+Each nested block keeps a journal of the names that it binds, so that leaving it costs what it did, not what there is.
+Tensors in DDR are linear: when one is written, every name that stood for it stands for the next version. Each output
+parameter has one more, hidden name for that reason: whatever the user binds, its last version is known at the end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tilewright.errors import LanguageError, Span, TilewrightError, UndefinedNameError
+from tilewright.frontend.bindings import MISSING, Missing, Undefined
+from tilewright.ir.op import is_array
+from tilewright.ir.scalar import Value
+
+
+def hidden_name(parameter: str) -> str:
+    """The hidden name that follows an output parameter's versions."""
+    return "%" + parameter
+
+
+def is_hidden(name: str) -> bool:
+    return name.startswith("%")
+
+
+@dataclass(slots=True)
+class Journal:
+    """What one block did: the bindings that it found, by name in order of first binding, and the tensors it wrote."""
+
+    before: dict[str, object] = field(default_factory=dict[str, object])
+    consumed: list[Value] = field(default_factory=list[Value])
+
+
+class Scope:
+    """Names to bindings, with journals for nested blocks."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, object] = {}
+        self._journals: list[Journal] = []
+        self._aliases: dict[Value, dict[str, None]] = {}
+        self._roots: dict[Value, Value] = {}
+        self._views: dict[Value, Value] = {}
+        self._consumed: dict[Value, Span] = {}
+        self.outputs: dict[str, Value] = {}
+        """the output parameters by name"""
+        self.inputs: set[Value] = set()
+        """the tensors among the input parameters"""
+
+    # --- names ---
+    def get(self, name: str) -> object:
+        """The binding of a name; `MISSING` when it has none here."""
+        return self._names.get(name, MISSING)
+
+    def set(self, name: str, binding: object) -> None:
+        old = self._names.get(name, MISSING)
+        if old is binding:
+            return
+        if self._journals:
+            self._journals[-1].before.setdefault(name, old)
+        self._replace(name, old, binding)
+
+    def _replace(self, name: str, old: object, binding: object) -> None:
+        if isinstance(old, Value) and old in self._aliases:
+            self._aliases[old].pop(name, None)
+        if isinstance(binding, Missing):
+            self._names.pop(name, None)
+            return
+        self._names[name] = binding
+        if is_array(binding) and isinstance(binding, Value):
+            self._aliases.setdefault(binding, {})[name] = None
+
+    def aliases(self, value: Value) -> list[str]:
+        """Every name that stands for `value`, a tensor or tile."""
+        return list(self._aliases.get(value, ()))
+
+    # --- blocks ---
+    def open(self) -> None:
+        self._journals.append(Journal())
+
+    def close(self) -> tuple[dict[str, object], list[Value]]:
+        """Leave the innermost block: its names go back to what they were. Returns what it bound them to, and the
+        tensors that it wrote."""
+        journal = self._journals.pop()
+        after = {name: self._names.get(name, MISSING) for name in journal.before}
+        for name, old in journal.before.items():
+            self._replace(name, self._names.get(name, MISSING), old)
+        for value in journal.consumed:
+            self._consumed.pop(value, None)
+        return after, journal.consumed
+
+    # --- tensors in DDR ---
+    def root(self, value: Value) -> Value:
+        """The parameter or creation that `value` is a version of."""
+        return self._roots.get(value, value)
+
+    def follows(self, value: Value, source: Value) -> None:
+        """`value` is a version of the tensor that `source` is a version of."""
+        self._roots[value] = self.root(source)
+
+    def views(self, value: Value, source: Value) -> None:
+        """`value` looks at part of the DDR tensor `source`."""
+        self._views[value] = source
+
+    def consume(self, value: Value, span: Span) -> None:
+        """`value` is used up here: a later version exists."""
+        if self._journals:
+            self._journals[-1].consumed.append(value)
+        self._consumed[value] = span
+
+    def advance(self, old: Value, new: Value, span: Span) -> None:
+        """A write made `new` out of `old`: every name of `old` is a name of `new`."""
+        self.follows(new, old)
+        self.consume(old, span)
+        for name in self.aliases(old):
+            self.set(name, new)
+
+    def rebind(self, old: Value, new: Value) -> None:
+        """Every name of `old`, a tile that was written by a statement of its own, is a name of `new`."""
+        for name in self.aliases(old):
+            self.set(name, new)
+
+    def check_written(self, value: Value, span: Span) -> None:
+        """Raises unless `value` is a tensor that may be written."""
+        if value in self._views:
+            raise LanguageError(
+                "a slice of a tensor is written through another name",
+                span=span,
+                help="write the tensor itself: out[i:i+8, :] = value, or pl.store(tile, offsets, out)",
+            )
+        if self.root(value) in self.inputs:
+            raise LanguageError(
+                f"parameter {self.root(value).name!r} is an input, and is written here",
+                span=span,
+                required="pl.Out[pl.Tensor] or pl.InOut[pl.Tensor]",
+                help="declare the parameter as pl.Out[...], or pl.InOut[...] if it is read too",
+            )
+
+    def check_read(self, value: Value, name: str, span: Span) -> None:
+        """Raises when what `value` looks at was overwritten since."""
+        seen: Value | None = value
+        while seen is not None:
+            at = self._consumed.get(seen)
+            if at is not None:
+                raise LanguageError(
+                    f"{name!r} is read after its tensor was written",
+                    span=span,
+                    help="take the slice again after the write, or read it before",
+                    notes=(f"written at {at}",),
+                )
+            seen = self._views.get(seen)
+
+
+def undefined(name: str, binding: object, span: Span) -> TilewrightError:
+    """The error for the use of a name without a value."""
+    if isinstance(binding, Undefined):
+        return UndefinedNameError(
+            f"{name!r} {binding.reason}",
+            span=span,
+            help=binding.help,
+            notes=(f"assigned at {binding.span}",),
+        )
+    return UndefinedNameError(f"{name!r} is used before it is defined", span=span)
