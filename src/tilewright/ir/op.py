@@ -385,6 +385,12 @@ class Op(metaclass=OpMeta):
         the shape follows from the operands. Operations that state a shape override it, keeping the valid shape."""
         return self
 
+    def flattened(self, replace: Callable[[Value], Scalar]) -> Op:
+        """The operation on tiles of two dimensions, which `replace` gives for those that have more or fewer: leading
+        dimensions are multiplied into rows. By default only the operands change; operations that state shapes or
+        positions in a tile override it. Raises `UnsupportedError` where rows and columns cannot say it."""
+        return self.with_operands(replace)
+
     # --- mechanical, written by the metaclass ---
     def uses(self) -> list[Value]:
         """The SSA values read, operands and those inside scalar expressions, with repetitions."""

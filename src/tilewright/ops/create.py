@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tilewright.errors import OperandError
@@ -25,6 +26,7 @@ from tilewright.ir.op import scalar as scalar_field
 from tilewright.ir.scalar import Scalar, Shape, Value
 from tilewright.ir.types import Type
 from tilewright.ops.common import TENSOR, TILE, VEC, array_type, check_lengths, check_scalar, elements_of, filled
+from tilewright.ops.flat import flat_shape, flat_valid
 
 
 class Create(Op, name="create", result_space=FromAttribute("target_memory")):
@@ -69,6 +71,11 @@ class Create(Op, name="create", result_space=FromAttribute("target_memory")):
     def resized(self, shape: Shape) -> Op:
         return self.replace(shape=shape, valid_shape=self.shape if self.valid_shape is None else self.valid_shape)
 
+    def flattened(self, replace: Callable[[Value], Scalar]) -> Op:
+        op = self.with_operands(replace)
+        valid = None if op.valid_shape is None else flat_valid(op.shape, op.valid_shape)
+        return op.replace(shape=flat_shape(op.shape), valid_shape=valid)
+
 
 def _value(op: Full, *fields: Scalar) -> Scalar:
     return op.value
@@ -106,6 +113,11 @@ class Full(Op, name="full", result_space=VEC):
 
     def resized(self, shape: Shape) -> Op:
         return self.replace(shape=shape, valid_shape=self.shape if self.valid_shape is None else self.valid_shape)
+
+    def flattened(self, replace: Callable[[Value], Scalar]) -> Op:
+        op = self.with_operands(replace)
+        valid = None if op.valid_shape is None else flat_valid(op.shape, op.valid_shape)
+        return op.replace(shape=flat_shape(op.shape), valid_shape=valid)
 
 
 def _check_extents(op: Op, shape: Shape) -> None:

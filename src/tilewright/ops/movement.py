@@ -6,11 +6,12 @@ than its tensor has extent 1 in the leading ones.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from tilewright.errors import DTypeError, ShapeError
+from tilewright.errors import DTypeError, ShapeError, UnsupportedError
 from tilewright.ir.dtypes import BF16, FP16, FP32, INT32, DType
 from tilewright.ir.layout import BLayout, Compact, Layout, MemorySpace, Pad, SLayout, implied_layout
 from tilewright.ir.loops import Index, Special, Update
@@ -29,7 +30,7 @@ from tilewright.ir.op import (
     scalars,
     whole_access,
 )  # fmt: skip
-from tilewright.ir.scalar import BinaryKind, Scalar, Shape, Value, binary, minimum
+from tilewright.ir.scalar import BinaryKind, Scalar, Shape, Value, binary, minimum, substitute
 from tilewright.ir.types import ScalarType, TensorType, TileType, TileView, Type
 from tilewright.ops.common import (
     ACC,
@@ -55,6 +56,7 @@ from tilewright.ops.common import (
     same_extent,
     same_shape,
 )  # fmt: skip
+from tilewright.ops.flat import check_rows, flat_offsets
 
 ONCHIP_FROM_DRAIN = {FP32: (FP16, BF16), INT32: (FP16,)}
 """Narrower element types that an accumulator may be stored as."""
@@ -67,6 +69,7 @@ def swapped(shape: Shape) -> Shape:
 
 def shifted(offsets: Shape, ix: Shape) -> Shape:
     """The index `ix` of a region that starts at `offsets`; an index of fewer dimensions is one of the last ones."""
+    ix = ix[-len(offsets) :]  # a vector as a row: its row index is 0
     lead = len(offsets) - len(ix)
     inner = zip(offsets[lead:], ix, strict=True)
     return (*offsets[:lead], *(binary(BinaryKind.ADD, offset, i) for offset, i in inner))
@@ -98,7 +101,8 @@ class Load(Op, name="load", levels=(TILE,), result_space=FromAttribute("target_m
     `valid_shape`: how much of it is read and has meaning (default: all). `clamp=True` cuts it to what lies inside the
     tensor, down to nothing. `transpose=True` exchanges the last two dimensions of the tile, whose physical and valid
     shapes are then those of the region exchanged. `pad_value` fills the rest of the physical shape with that value;
-    without it the rest is undefined. `target_memory` unset: the compiler places the tile."""
+    without it the rest is undefined. `target_memory` unset: the compiler places the tile. `shapes` may also have more
+    dimensions than the tensor, with extent 1: a vector becomes a row."""
 
     tensor: Value = operand(aliases=("src",))
     offsets: Shape = scalars()
@@ -118,21 +122,29 @@ class Load(Op, name="load", levels=(TILE,), result_space=FromAttribute("target_m
         if not self.clamp:
             return valid
         limits, offsets = physical_of(self.tensor.type)[-len(valid) :], self.offsets[-len(valid) :]
+        ones = len(valid) - len(limits)
+        limits, offsets = (1,) * ones + limits, (0,) * ones + offsets
         rest = [binary(BinaryKind.SUB, limit, offset) for limit, offset in zip(limits, offsets, strict=True)]
         return tuple(clip(r, v) for r, v in zip(rest, valid, strict=True))
+
+    @property
+    def in_tensor(self) -> Shape:
+        """The extents that are read, per dimension of the tensor."""
+        lead = len(self.offsets) - len(self.shapes)
+        return (1,) * lead + self.region if lead >= 0 else self.region[-lead:]
 
     def infer(self) -> Type:
         kind = self.tensor.type
         if not isinstance(kind, TensorType):
             raise ShapeError("tile.load takes a tensor", span=self.span, found=repr(kind), help="use pl.move for tiles")
         check_lengths(self, kind.rank, offsets=self.offsets)
-        if not 1 <= len(self.shapes) <= kind.rank:
+        ones = len(self.shapes) - kind.rank
+        if not self.shapes or any(extent != 1 for extent in self.shapes[: max(0, ones)]):
             check_lengths(self, kind.rank, shapes=self.shapes)
         check_lengths(self, len(self.shapes), valid_shape=self.valid_shape)
         check_index(self, "offsets", *self.offsets)
-        lead = kind.rank - len(self.shapes)
         if not self.clamp:
-            check_box(self, "tensor", kind.shape, self.offsets, (1,) * lead + self.region)
+            check_box(self, "tensor", kind.shape, self.offsets, self.in_tensor)
         shape, valid = self.shapes, self.region
         if self.transpose:
             if len(shape) < 2:
@@ -142,6 +154,8 @@ class Load(Op, name="load", levels=(TILE,), result_space=FromAttribute("target_m
 
     def evaluate(self, tensor: Array, offsets: Any, shapes: Any, valid_shape: Any) -> Array:
         extents = list(valid_shape or shapes)
+        ones = max(0, len(extents) - tensor.ndim)
+        tensor, offsets = tensor.reshape((1,) * ones + tensor.shape), (0,) * ones + tuple(offsets)
         lead = tensor.ndim - len(extents)
         if self.clamp:
             limits = zip(tensor.shape[lead:], offsets[lead:], extents, strict=True)
@@ -153,8 +167,7 @@ class Load(Op, name="load", levels=(TILE,), result_space=FromAttribute("target_m
         return out.swapaxes(-1, -2) if self.transpose else out
 
     def accesses(self) -> tuple[Access, ...]:
-        lead = len(self.offsets) - len(self.shapes)
-        read = Access("tensor", False, self.offsets, (1,) * lead + self.region)
+        read = Access("tensor", False, self.offsets, self.in_tensor)
         return (read, whole_access(None, self.infer(), writes=True))
 
     def work(self) -> Work:
@@ -164,6 +177,22 @@ class Load(Op, name="load", levels=(TILE,), result_space=FromAttribute("target_m
     def resized(self, shape: Shape) -> Op:
         region = self.shapes if self.valid_shape is None else self.valid_shape
         return self.replace(shapes=swapped(shape) if self.transpose else shape, valid_shape=region)
+
+    def flattened(self, replace: Callable[[Value], Scalar]) -> Op:
+        op = self.with_operands(replace)
+        if len(op.shapes) == 1:
+            valid = None if op.valid_shape is None else (1, *op.valid_shape)
+            return op.replace(shapes=(1, *op.shapes), valid_shape=valid)
+        lead = len(op.shapes) - 2
+        if any(extent != 1 for extent in op.shapes[:lead]):
+            raise UnsupportedError(
+                "a load of several matrices has no form with two dimensions",
+                span=op.span,
+                required="extent 1 in all dimensions but the last two",
+                found=str(list(op.shapes)),
+                help="loop over the leading dimensions, and load one matrix in each trip",
+            )
+        return op.replace(shapes=op.shapes[lead:], valid_shape=op.valid_shape and op.valid_shape[lead:])
 
 
 class Store(Op, name="store", levels=(TILE,), writes="output_tensor"):
@@ -248,6 +277,21 @@ class Store(Op, name="store", levels=(TILE,), writes="output_tensor"):
     def work(self) -> Work:
         elements = elements_of(self.tile.type)
         return Work("move", elements=elements, nbytes=elements * self.output_tensor.dtype.nbytes)
+
+    def flattened(self, replace: Callable[[Value], Scalar]) -> Op:
+        op, extents = self.with_operands(replace), self.shapes or meaning_of(self.tile.type)
+        lead = len(extents) - 2
+        if any(extent != 1 for extent in extents[: max(0, lead)]):
+            raise UnsupportedError(
+                "a store of several matrices has no form with two dimensions",
+                span=self.span,
+                required="extent 1 in all dimensions but the last two",
+                found=str(list(extents)),
+                help="loop over the leading dimensions, and store one matrix in each trip",
+            )
+        if lead < 0:
+            return op.replace(shapes=tuple(substitute(extent, replace) for extent in extents))
+        return op.replace(shapes=op.shapes and op.shapes[lead:])
 
 
 def _no_ones(shape: Shape) -> Shape:
@@ -374,6 +418,10 @@ class Read(Op, name="read"):
     def lower(self, context: LoweringContext) -> Value:
         return context.emit(self if in_ddr(self.tile) else self.at_level(TILE))
 
+    def flattened(self, replace: Callable[[Value], Scalar]) -> Op:
+        op = self.with_operands(replace)
+        return op.replace(indices=flat_offsets(physical_of(self.tile.type), op.indices))
+
 
 class Write(Op, name="write", writes="tile"):
     """One element replaced; the result is the next version of the tensor or tile."""
@@ -409,6 +457,10 @@ class Write(Op, name="write", writes="tile"):
 
     def lower(self, context: LoweringContext) -> Value:
         return context.emit(self if in_ddr(self.tile) else self.at_level(TILE))
+
+    def flattened(self, replace: Callable[[Value], Scalar]) -> Op:
+        op = self.with_operands(replace)
+        return op.replace(indices=flat_offsets(physical_of(self.tile.type), op.indices))
 
 
 class Assemble(Op, name="assemble", writes="target"):
@@ -471,6 +523,13 @@ class Assemble(Op, name="assemble", writes="target"):
         if in_ddr(self.target):
             return context.emit(Store(source, self.offset, self.target, None, self.atomic, span=self.span))
         return context.emit(Assemble(self.target, source, self.offset, level=TILE, span=self.span))
+
+    def flattened(self, replace: Callable[[Value], Scalar]) -> Op:
+        op = self.with_operands(replace)
+        kind, source = physical_of(self.target.type), physical_of(self.source.type)
+        ones = (1,) * (len(kind) - len(source))
+        check_rows(self, kind, (*ones, *source))
+        return op.replace(offset=flat_offsets(kind, op.offset))
 
 
 def whole_load(tensor: Value, space: MemorySpace | None = None, transpose: bool = False) -> Load:

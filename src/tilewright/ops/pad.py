@@ -6,6 +6,7 @@ physical shape gives what one over the valid part would.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from tilewright.ir.dtypes import DType
 from tilewright.ir.layout import Pad
 from tilewright.ir.loops import Special
 from tilewright.ir.op import Array, Needs, Op, Spelling, Work, attribute, operand, scalars, unsupported
-from tilewright.ir.scalar import Shape, Value
+from tilewright.ir.scalar import Scalar, Shape, Value
 from tilewright.ir.types import Type
 from tilewright.ops.common import (
     NUMBERS,
@@ -32,6 +33,7 @@ from tilewright.ops.common import (
     physical_of,
     same_extent,
 )
+from tilewright.ops.flat import check_rows, flat_shape
 
 
 def pad_value_of(pad: Pad, dtype: DType) -> float:
@@ -140,3 +142,8 @@ class FillpadExpand(PadOp, name="fillpad_expand", result_space=VEC):
 
     def resized(self, shape: Shape) -> Op:
         return self
+
+    def flattened(self, replace: Callable[[Value], Scalar]) -> Op:
+        op = self.with_operands(replace)
+        check_rows(self, op.shape, physical_of(self.tile.type))
+        return op.replace(shape=flat_shape(op.shape))

@@ -6,11 +6,12 @@ new values. A tensor has no physical shape apart from its meaning, so there a va
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
 
-from tilewright.errors import ShapeError, ValidShapeError
+from tilewright.errors import ShapeError, UnsupportedError, ValidShapeError
 from tilewright.ir.layout import BLayout, Layout, MemorySpace, Pad, SLayout
 from tilewright.ir.loops import Index
 from tilewright.ir.op import (
@@ -28,7 +29,7 @@ from tilewright.ir.op import (
     whole_access,
 )  # fmt: skip
 from tilewright.ir.op import scalar as scalar_field
-from tilewright.ir.scalar import BinaryKind, Scalar, Shape, Value, binary
+from tilewright.ir.scalar import BinaryKind, Scalar, Shape, Value, binary, substitute
 from tilewright.ir.types import TensorType, TileType, TileView, Type
 from tilewright.ops.common import (
     TENSOR,
@@ -48,6 +49,7 @@ from tilewright.ops.common import (
     same_extent,
     same_shape,
 )  # fmt: skip
+from tilewright.ops.flat import check_rows, flat_offsets, flat_shape, flat_valid
 from tilewright.ops.movement import Load, identity, shifted, swapped, upper_bound, whole_load, window
 
 E = TypeVar("E")
@@ -178,6 +180,13 @@ class Slice(Op, name="slice", result_space=Inherit("tile"), view_of="tile"):
     def resized(self, shape: Shape) -> Op:
         return self if self.drop_dims else self.replace(shape=shape, valid_shape=self.region)
 
+    def flattened(self, replace: Callable[[Value], Scalar]) -> Op:
+        op, kind = self.with_operands(replace), physical_of(self.tile.type)
+        check_rows(self, kind, op.shape)
+        valid = None if op.valid_shape is None else flat_valid(op.shape, op.valid_shape)
+        shape, offset = flat_shape(op.shape), flat_offsets(kind, op.offset)
+        return op.replace(shape=shape, offset=offset, valid_shape=valid, drop_dims=None)
+
 
 class Reshape(Op, name="reshape", result_space=Inherit("tile"), view_of="tile"):
     """The same elements, in row-major order, in another shape. `valid_shape` is worked out where the valid part is a
@@ -231,6 +240,14 @@ class Reshape(Op, name="reshape", result_space=Inherit("tile"), view_of="tile"):
             source = context.emit(whole_load(source, context.space), source.name)
         out = context.emit(Reshape(source, self.shape, self.valid_shape, level=TILE, span=self.span))
         return transposed(out, context) if in_ddr(self.tile) and context.transpose else out
+
+    def flattened(self, replace: Callable[[Value], Scalar]) -> Op:
+        op = self.with_operands(replace)
+        shape = self.infer()
+        assert isinstance(shape, TileType)
+        valid = tuple(substitute(extent, replace) for extent in flat_valid(shape.shape, shape.valid))
+        flat = flat_shape(op.shape)
+        return op.replace(shape=flat, valid_shape=None if valid == flat else valid)
 
 
 def _equal_counts(a: Shape, b: Shape) -> bool:
@@ -364,6 +381,20 @@ class Transpose(Op, name="transpose", result_space=Inherit("tile")):
         if last:
             return transposed(self.tile, context)
         return context.emit(Transpose(self.tile, self.axis1, self.axis2, level=TILE, span=self.span))
+
+    def flattened(self, replace: Callable[[Value], Scalar]) -> Op:
+        op, shape = self.with_operands(replace), physical_of(self.tile.type)
+        rank = len(shape)
+        last = {self.axis1 % rank, self.axis2 % rank} == {rank - 1, rank - 2}
+        if not last or any(extent != 1 for extent in shape[:-2]):
+            raise UnsupportedError(
+                "a transposition of leading dimensions has no form with two dimensions",
+                span=self.span,
+                required="the last two dimensions, all others of extent 1",
+                found=f"dimensions {self.axis1} and {self.axis2} of {list(shape)}",
+                help="loop over the leading dimensions",
+            )
+        return op.replace(axis1=0, axis2=1)
 
 
 def transposed(tile: Value, context: LoweringContext) -> Value:
