@@ -32,7 +32,6 @@ from tilewright.ir.dtypes import (
     UINT32,
     UINT64,
 )
-from tilewright.ir.dtypes import DType as DataType
 from tilewright.ir.layout import Layout
 from tilewright.ir.types import MemRef
 from tilewright.language import array, system, tensor, tile
@@ -40,6 +39,7 @@ from tilewright.language.annotations import InOut, Out, Scalar, Tensor, TensorVi
 from tilewright.language.constants import (
     BLayout,
     CompactMode,
+    DataType,
     FunctionType,
     Mem,
     PadValue,

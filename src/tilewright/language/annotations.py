@@ -120,8 +120,6 @@ else:
 class ViewWord(Word):
     """`TensorView` and `TileView`, which stand in annotations and may be evaluated there."""
 
-    __slots__ = ()
-
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return Written(self.pl_name, (args, kwargs))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from tilewright.ir import dtypes
 from tilewright.ir.function import FunctionKind
 from tilewright.ir.layout import BLayout as _BLayout
 from tilewright.ir.layout import Compact, MemorySpace, Pad
@@ -72,3 +73,24 @@ class FunctionType:
     InCore: Final = FunctionKind.INCORE
     Inline: Final = FunctionKind.INLINE
     Opaque: Final = FunctionKind.OPAQUE
+
+
+class DataType:
+    """Element types, which are also names of `pl` themselves."""
+
+    BF16: Final = dtypes.BF16
+    BOOL: Final = dtypes.BOOL
+    FP8E4M3FN: Final = dtypes.FP8E4M3FN
+    FP8E5M2: Final = dtypes.FP8E5M2
+    FP16: Final = dtypes.FP16
+    FP32: Final = dtypes.FP32
+    INDEX: Final = dtypes.INDEX
+    INT4: Final = dtypes.INT4
+    INT8: Final = dtypes.INT8
+    INT16: Final = dtypes.INT16
+    INT32: Final = dtypes.INT32
+    INT64: Final = dtypes.INT64
+    UINT8: Final = dtypes.UINT8
+    UINT16: Final = dtypes.UINT16
+    UINT32: Final = dtypes.UINT32
+    UINT64: Final = dtypes.UINT64

@@ -16,8 +16,6 @@ from tilewright.ir.scalar import Scalar, constant
 class Word:
     """A statement, scope or operation of the language."""
 
-    __slots__ = ("__doc__", "pl_name")
-
     def __init__(self, pl_name: str, doc: str | None = None) -> None:
         self.pl_name = pl_name
         self.__doc__ = doc
@@ -37,8 +35,6 @@ class Word:
 class ConstWord(Word):
     """``pl.const(3, pl.INT32)``: a typed constant, which may also be made outside of a kernel and read from inside."""
 
-    __slots__ = ()
-
     def __call__(self, value: float | str, dtype: DType) -> Scalar:
         """`value` as a constant of `dtype`; ``"inf"``, ``"-inf"`` and ``"nan"`` are understood."""
         return constant(float(value) if isinstance(value, str) else value, dtype)
@@ -46,8 +42,6 @@ class ConstWord(Word):
 
 class FuncAttr(Word):
     """``pl.func_attr({...})``: static attributes of a function, as a decorator or a statement."""
-
-    __slots__ = ()
 
     def __call__(self, attributes: dict[str, Any] | None = None, **named: Any) -> Any:
         """A decorator that leaves its function alone; the reader takes the attributes from the source."""
