@@ -22,6 +22,7 @@ from tilewright.ir.loops import Elementwise, Index, Update
 from tilewright.ir.op import Level, Op, lookup, operand_values, registry
 from tilewright.ir.scalar import Binary, Const, Scalar, Shape, Value, constant, maximum, minimum, substitute
 from tilewright.ir.types import ScalarType, TensorType, TileType, TileView
+from tilewright.ops.common import physical_of
 from tilewright.ops.shape import reshaped_valid
 
 N = Value("n", ScalarType(INDEX))
@@ -401,9 +402,9 @@ def index_pairs(op: Op, form: Index | Update, shape: tuple[int, ...]) -> dict[tu
 def test_index_forms_say_what_evaluate_does(op: Op) -> None:
     form = op.loops
     assert isinstance(form, Index)
-    source = getattr(op, form.source)
-    count = int(np.prod(source.type.shape))
-    array: Any = np.arange(count, dtype=np.float32).reshape(source.type.shape)
+    source: Value = getattr(op, form.source)
+    shape = tuple(extent for extent in physical_of(source.type) if isinstance(extent, int))
+    array = np.arange(int(np.prod(shape)), dtype=np.float32).reshape(shape)
     values = [array if field.name == form.source else value for field, value in operand_values(op)]
     out = op.evaluate(*values)
     assert {ix: array[at] for ix, at in index_pairs(op, form, out.shape).items()} == {

@@ -1,0 +1,1 @@
+"""What people read: explanations, comparisons, the reference of the operations."""
