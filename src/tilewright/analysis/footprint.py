@@ -44,6 +44,8 @@ def footprint(tile: TileType, target: Target) -> int:
 def physical(tile: TileType, target: Target) -> tuple[int, ...]:
     """The shape of `tile` rounded up to whole boxes of its layout in its space."""
     assert tile.space is not None
+    if packs_masks(target) and tile.dtype is BOOL:  # rows of bits, whose padding the footprint counts
+        return tile.static_shape
     return target.physical_shape(tile.space, tile.static_shape, tile.dtype, layout_on(tile, target))
 
 

@@ -1,0 +1,1 @@
+"""The steps of `legalize_layouts`, one module each."""

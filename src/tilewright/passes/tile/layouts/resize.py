@@ -1,0 +1,117 @@
+"""Physical shapes become whole boxes; valid shapes, and so the meaning, stay.
+
+A reshape is a view only while both shapes hold the same bytes in row-major order. Where a box gets in the way the
+elements go through a temporary tensor in DDR: stored in one shape, loaded in the other."""
+
+from __future__ import annotations
+
+from tilewright.analysis.extents import Extents, extents_of, plain_layout, tile_type
+from tilewright.analysis.spaces import DDR, nbytes_of, placing_attribute, read_tensor
+from tilewright.analysis.uses import definitions_of
+from tilewright.errors import UnsupportedError
+from tilewright.ir.function import Function
+from tilewright.ir.layout import COL_MAJOR, MemorySpace, SLayout
+from tilewright.ir.nodes import Let, Stmt
+from tilewright.ir.op import Level, Op
+from tilewright.ir.rewrite import Rewriter, placed_like
+from tilewright.ir.scalar import Scalar, Value
+from tilewright.ir.types import TensorType, TileType
+from tilewright.ops.create import Create
+from tilewright.ops.movement import Load, Store
+from tilewright.targets import Target
+
+
+def resize(function: Function, target: Target) -> Function:
+    """`function` with every tile's physical shape as `analysis.extents` plans it."""
+    found = extents_of(function, target)
+    moved = {made for made, source in found.rearranging if _must_move(made, source, found)}
+    if not moved and not any(found.changed(value) for value in found.tiles):
+        return function
+    return _Resizer(found, moved, target, definitions_of(function)).function(function)
+
+
+def _must_move(made: Value, source: Value, found: Extents) -> bool:
+    """Whether a reshape cannot be a view: a shape grew, or one of the tiles is boxed."""
+    if tile_type(made).shape == tile_type(source).shape:
+        return False
+    boxed = any(plain_layout(value, found).slayout is not SLayout.NONE_BOX for value in (made, source))
+    wide = any(plain_layout(v, found) == COL_MAJOR and tile_type(v).shape[-1] != 1 for v in (made, source))
+    return boxed or wide or found.changed(made) or found.changed(source)
+
+
+class _Resizer(Rewriter):
+    def __init__(self, found: Extents, moved: set[Value], target: Target, defined: dict[Value, Stmt]) -> None:
+        super().__init__()
+        self.found = found
+        self.moved = moved
+        self.target = target
+        self.defined = defined
+
+    def visit_let(self, stmt: Let) -> None:
+        op, made = stmt.value, stmt.target
+        if not isinstance(op, Op) or not isinstance(made.type, TileType):
+            super().visit_let(stmt)
+            return
+        if made in self.moved:
+            self.through_memory(stmt, op)
+            return
+        wanted = self.found.shapes[made]
+        new = op.with_operands(self.get)
+        inferred = new.infer()
+        assert isinstance(inferred, TileType)
+        if inferred.shape != wanted:
+            new = new.resized(wanted)
+            inferred = new.infer()
+            assert isinstance(inferred, TileType)
+        if inferred.shape != wanted:
+            raise UnsupportedError(
+                f"{op.qualified_name} cannot give a tile of whole boxes",
+                span=stmt.span,
+                required=f"{list(wanted)} on {self.target.name}",
+                found=repr(inferred),
+                help="use shapes that are multiples of the box, and valid_shape for the part that has meaning",
+            )
+        if new is op:
+            self.emit(stmt)
+            return
+        kind = placed_like(inferred, made.type.substitute(self.get))
+        self.emit(Let(self.retype(made, kind), new, span=stmt.span))
+
+    # --- reshapes ---
+    def through_memory(self, stmt: Let, op: Op) -> None:
+        """The elements in row-major order, stored as the source has them and loaded as the result wants them."""
+        made = tile_type(stmt.target)
+        source = self.stored_source(stmt, getattr(op, op.view_of or ""))
+        shape = made.static_shape
+        extents = made.valid
+        create = Create(shape, made.dtype, level=Level.TENSOR, span=stmt.span)
+        zeros: tuple[Scalar, ...] = (0,) * len(shape)
+        space = self.let(create, f"{stmt.target.name}_space", stmt.span, TensorType(shape, made.dtype))
+        held = self.let(Store(source, zeros, space, extents, span=stmt.span), f"{stmt.target.name}_ddr", stmt.span)
+        assert made.space is not None
+        load = Load(held, zeros, self.found.shapes[stmt.target], extents, made.space, span=stmt.span)
+        self.emit(Let(self.retype(stmt.target, placed_like(load.infer(), made)), load, span=stmt.span))
+
+    def stored_source(self, stmt: Let, source: Value) -> Value:
+        """The source where it can be stored from: where it is, or loaded once more to a memory that DDR follows."""
+        now = self.value(source)
+        kind = tile_type(now)
+        assert kind.space is not None
+        if self.leaves(kind.space, kind):
+            return now
+        definition = self.defined.get(source)
+        op = definition.value if isinstance(definition, Let) else None
+        if isinstance(op, Op) and read_tensor(op) is not None and placing_attribute(op) is not None:
+            for space in (MemorySpace.VEC, *self.target.spaces):
+                edge = self.target.edge(DDR, space) if self.leaves(space, kind) else None
+                if edge is not None and edge.carries(kind.dtype, kind.dtype):
+                    again = op.with_operands(self.get).replace(**{placing_attribute(op) or "": space})
+                    shape = self.target.physical_shape(space, tile_type(source).static_shape, kind.dtype)
+                    return self.let(again.resized(shape), f"{source.name}_{space.value.lower()}", stmt.span)
+        raise self.target.no_route(
+            kind.space, DDR, kind.dtype, producer=source.name, consumer=stmt.target.name, span=stmt.span
+        )
+
+    def leaves(self, space: MemorySpace, kind: TileType) -> bool:
+        edge = self.target.edge(space, DDR)
+        return edge is not None and edge.carries(kind.dtype, kind.dtype) and nbytes_of(kind) > 0
