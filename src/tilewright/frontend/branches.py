@@ -75,7 +75,7 @@ def _join(context: Context, node: ast.stmt, head: Any, arms: tuple[Arm, ...]) ->
         for value in arm.consumed:
             context.scope.consume(value, span)
     explicit = {result.name for result in results}
-    joined: dict[tuple[object, ...], Value] = {}
+    joined: dict[tuple[object, ...], Value] = dict(zip(columns, results, strict=True))
     names = list(dict.fromkeys(name for arm in arms for name in arm.bound if name not in explicit))
     for name in names:
         before = context.scope.get(name)

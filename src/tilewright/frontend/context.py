@@ -73,6 +73,10 @@ class Context:
         self.symbols: dict[str, Scalar] = {}
         """what `pl.dynamic` symbols are bound to"""
         self.pending: PendingYield | None = None
+        self.declared: dict[str, Type] = {}
+        """types declared on a line of their own, for the assignment that follows"""
+        self.carried: set[Value] = set()
+        """what the loops around here carry, as the trip sees it"""
         self.evaluate: Callable[[ast.expr], object]
         self.statements: Callable[[Sequence[ast.stmt]], None]
         self._fresh: set[Value] = set()

@@ -264,12 +264,10 @@ def call(context: Context, node: ast.Call, statement: bool = False) -> object:
         case Builtin(name):
             return call_builtin(context, name, Arguments(context, node))
         case Kernel(source):
-            return call_kernel(context, _entry(source), Arguments(context, node), ())
+            return call_kernel(context, _entry(source), Arguments(context, node))
         case Method(name):
             assert context.source.methods is not None
-            arguments = Arguments(context, node)
-            types = arguments.keywords.pop("types", ((), None, None))[0]
-            return call_kernel(context, context.source.methods[name], arguments, cast("tuple[object, ...]", types))
+            return call_kernel(context, context.source.methods[name], Arguments(context, node))
         case _:
             raise CallError(
                 f"{context.text(node.func)} cannot be called in a kernel",

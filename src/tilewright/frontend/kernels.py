@@ -31,8 +31,8 @@ class Results(tuple[object, ...]):
     explicit: int = 0
 
 
-def call_kernel(context: Context, source: FunctionSource, arguments: Arguments, types: tuple[object, ...]) -> object:
-    """The result of a call: one value, several as `Results`, or None. `types` places the results where given."""
+def call_kernel(context: Context, source: FunctionSource, arguments: Arguments) -> object:
+    """The result of a call: one value, several as `Results`, or None."""
     given = _match(context, source, arguments)
     signature = tuple(_signature(spec, value) for spec, value, _ in given)
     function, leading = context.functions.specialise(source, signature, arguments.span)
@@ -44,7 +44,7 @@ def call_kernel(context: Context, source: FunctionSource, arguments: Arguments, 
         assert scalar is not None
         passed.append(cast("Scalar", scalar))
     _check(function, passed, arguments.span)
-    return _emit(context, function, passed, arguments, types)
+    return _emit(context, function, passed, arguments)
 
 
 def _match(
@@ -109,17 +109,13 @@ def _check(function: Function, args: list[Scalar], span: Span) -> None:
             )
 
 
-def _emit(
-    context: Context, function: Function, args: list[Scalar], arguments: Arguments, types: tuple[object, ...]
-) -> object:
+def _emit(context: Context, function: Function, args: list[Scalar], arguments: Arguments) -> object:
     binding: dict[Value, Scalar] = {p.value: a for p, a in zip(function.params, args, strict=True)}
     targets: list[Value] = []
     positions = context.functions.results(function)
     span = arguments.span
-    for index, (result, position) in enumerate(zip(function.results, positions, strict=True)):
+    for result, position in zip(function.results, positions, strict=True):
         type = type_of(result).substitute(lambda value: binding.get(value, value))
-        if index < len(types) and isinstance(types[index], Type):
-            type = cast("Type", types[index])
         free = [v for v in type.values() if v not in binding.values()]
         if any(v in binding or _inside(v, function) for v in free):
             raise LanguageError(

@@ -141,6 +141,7 @@ def _loop(context: Context, node: ast.For, kind: LoopKind, arguments: Arguments)
         for name in item.names:
             context.scope.set(name, item.arg)
     context.scope.set(variable, iv)
+    context.carried |= {item.arg for item in carried}
     body = context.collect(node.body)
     pending, context.pending = context.pending, outer
     yields, names, types = _yielded(context, carried, pending, span)
@@ -154,7 +155,7 @@ def _loop(context: Context, node: ast.For, kind: LoopKind, arguments: Arguments)
     for value in consumed:
         context.scope.consume(value, span)
     unchanged = {item.arg for item in everything if item not in carried}
-    _bind_results(context, carried, results, span)
+    _bind_results(context, carried, results, cast("Yield", block[-1]).values, span)
     handed = {name for item in carried for name in item.names if not item.explicit} | {r.name for r in results}
     for name, after in bound.items():
         if name not in handed and not is_hidden(name) and after not in unchanged:
@@ -163,7 +164,7 @@ def _loop(context: Context, node: ast.For, kind: LoopKind, arguments: Arguments)
 
 
 def _stage(kind: LoopKind, arguments: Arguments) -> int:
-    allowed = {"init_values", "init_types"} | ({"stage"} if kind is LoopKind.PIPELINE else set[str]())
+    allowed = {"init_values"} | ({"stage"} if kind is LoopKind.PIPELINE else set[str]())
     for name, (_, span, _) in arguments.keywords.items():
         if name not in allowed:
             raise LanguageError(
@@ -179,8 +180,7 @@ def _carried_explicitly(context: Context, names: list[str], arguments: Arguments
     """What `init_values=` starts."""
     given = arguments.keywords.get("init_values", ((), arguments.span, None))
     values = cast("tuple[object, ...]", given[0]) if isinstance(given[0], tuple) else (given[0],)
-    types = cast("tuple[object, ...]", arguments.keywords.get("init_types", ((None,) * len(values), None, None))[0])
-    if len(values) != len(names) or len(types) != len(names):
+    if len(values) != len(names):
         raise LanguageError(
             "init_values= and the names of the carried values go together",
             span=given[1],
@@ -189,19 +189,17 @@ def _carried_explicitly(context: Context, names: list[str], arguments: Arguments
             help="write for i, (x, y) in pl.range(..., init_values=(a, b))",
         )
     found: list[Carried] = []
-    for name, value, type in zip(names, values, types, strict=True):
+    for name, value in zip(names, values, strict=True):
         init = cast("Scalar", value) if is_array(value) else as_scalar(value)
         if init is None:
             raise LanguageError("a loop carries tensors, tiles and scalars", span=given[1], found=describe(value))
-        arg = _argument(context, name, init, type if isinstance(type, Type) else None)
+        arg = _argument(context, name, init)
         found.append(Carried([name], init, arg, explicit=True))
     return found
 
 
-def _argument(context: Context, name: str, init: Scalar, type: Type | None = None) -> Value:
-    arg = Value(
-        name, type or type_of(init), init.span if isinstance(init, Value) else context.span(context.source.node)
-    )
+def _argument(context: Context, name: str, init: Scalar) -> Value:
+    arg = Value(name, type_of(init), init.span if isinstance(init, Value) else context.span(context.source.node))
     if isinstance(init, Value) and isinstance(arg.type, TensorType):
         context.scope.follows(arg, init)
     return arg
@@ -326,11 +324,14 @@ def _without_unchanged(
     return [carried[i] for i in kept], [results[i] for i in kept], (*body, last)
 
 
-def _bind_results(context: Context, carried: list[Carried], results: list[Value], span: Span) -> None:
-    """Bind what the loop hands out."""
-    for item, result in zip(carried, results, strict=True):
+def _bind_results(
+    context: Context, carried: list[Carried], results: list[Value], yields: tuple[Scalar, ...], span: Span
+) -> None:
+    """Bind what the loop hands out. A tensor that was written is the next version under all of its names."""
+    for item, result, given in zip(carried, results, yields, strict=True):
         if isinstance(item.init, Value) and isinstance(result.type, TensorType):
-            if item.written or item.explicit:
+            same = isinstance(given, Value) and context.scope.root(given) is context.scope.root(item.arg)
+            if item.written or (item.explicit and same):
                 context.scope.advance(item.init, result, span)
             else:
                 context.scope.follows(result, item.init)

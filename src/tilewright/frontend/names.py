@@ -10,12 +10,15 @@ from difflib import get_close_matches
 from enum import Enum
 from typing import Any, cast
 
+from tilewright import ops
 from tilewright.errors import UnknownDTypeError, UnknownOpError
 from tilewright.frontend.bindings import Kernel, LanguageName
 from tilewright.ir.dtypes import BY_NAME, DType
 from tilewright.ir.op import Level, registry
 from tilewright.text.names import ENUMS, enum_member, spell_member
 
+OPERATIONS = ops.__name__
+"""The package in which operations register when it is imported, as it is here."""
 TYPE_WORDS = ("Tensor", "Tile", "Scalar", "Tuple", "Out", "InOut", "MemRef", "TileView", "TensorView", "Layout")
 LOOP_WORDS = ("range", "parallel", "unroll", "pipeline", "spmd", "static_range")
 FORM_WORDS = ("const", "min", "max", "cast", "yield_", "func_attr", "static_print", "static_assert", "dynamic")

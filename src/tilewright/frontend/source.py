@@ -139,7 +139,7 @@ class KernelSource:
             value = from_python(again())
             if isinstance(value, Kernel):
                 source = value.source
-                yield path, id(source)
+                yield path, source
                 if isinstance(source, KernelSource) and id(source) not in seen:
                     for name, inner in source._reads(seen):
                         yield f"{path}.{name}", inner

@@ -99,7 +99,11 @@ def assign(context: Context, target: ast.expr, value: object, span: Span) -> Non
     """Bind a target to a value that was read."""
     match target:
         case ast.Name(id=name):
-            bind(context, name, as_one(value), span, context.span(target))
+            value = as_one(value)
+            declared = context.declared.pop(name, None) if context.declared else None
+            if declared is not None and isinstance(value, Value) and value.type is not declared:
+                value = _placed(context, target, value, declared)
+            bind(context, name, value, span, context.span(target))
         case ast.Tuple(elts=targets) | ast.List(elts=targets):
             _unpack(context, target, targets, value, span)
         case ast.Subscript():
@@ -160,10 +164,11 @@ def _annotated(context: Context, node: ast.AnnAssign) -> None:
     if not isinstance(node.target, ast.Name):
         raise LanguageError("only a name takes a type", span=context.span(node.target))
     if node.value is None:
-        raise LanguageError("a declaration needs a value", span=context.span(node), help="assign it here")
+        _declare(context, node.target.id, read_type(context, node.annotation), node)
+        return
     if is_yield(context, node.value):
         type = read_type(context, node.annotation)
-        _yield(context, cast("ast.Call", node.value), [node.target.id], node, (type,))
+        _yield(context, cast("ast.Call", node.value), [node.target.id], node, type)
         return
     declared = read_type(context, node.annotation)
     value = as_one(context.evaluate(node.value))
@@ -177,12 +182,26 @@ def _annotated(context: Context, node: ast.AnnAssign) -> None:
         return
     if not isinstance(value, Value) or not is_array(value):
         raise _wrong_type(context, node, declared, value)
+    if isinstance(node.value, ast.Name) and isinstance(declared, TileType) and same_type(value.type, declared):
+        value = context.let(value, name, declared, span)
     if value.type is not declared:
         value = _placed(context, node, value, declared)
     bind(context, name, value, span, context.span(node.target))
 
 
-def _placed(context: Context, node: ast.AnnAssign, value: Value, declared: Type) -> Value:
+def _declare(context: Context, name: str, type: Type, node: ast.AnnAssign) -> None:
+    """`x: type` on a line of its own: of a value that the loop carries, at the start of its body; else of the names
+    that the statement after it binds."""
+    value = context.scope.get(name)
+    if context.out or not isinstance(value, Value) or value not in context.carried:
+        context.declared[name] = type
+    elif same_type(placed_like(value.type, type), type):
+        value.type = type
+    else:
+        raise _wrong_type(context, node, type, value)
+
+
+def _placed(context: Context, node: ast.AST, value: Value, declared: Type) -> Value:
     """The value with the placement that its annotation adds. Raises `DTypeError` when the two do not agree."""
     last = context.out[-1] if context.out else None
     fresh = last is not None and value in last.defs() and isinstance(last, Let | Call)
@@ -195,10 +214,11 @@ def _placed(context: Context, node: ast.AnnAssign, value: Value, declared: Type)
     raise _wrong_type(context, node, declared, value)
 
 
-def _wrong_type(context: Context, node: ast.AnnAssign, declared: Type, value: object) -> DTypeError:
+def _wrong_type(context: Context, node: ast.AST, declared: Type, value: object) -> DTypeError:
+    target, at = (node.target, node.annotation) if isinstance(node, ast.AnnAssign) else (node, node)
     return DTypeError(
-        f"{context.text(node.target)!r} is not of the type that it is declared with",
-        span=context.span(node.annotation),
+        f"{context.text(target)!r} is not of the type that it is declared with",
+        span=context.span(at),
         required=repr(declared),
         found=describe(value),
     )
@@ -242,11 +262,8 @@ def _names(context: Context, target: ast.expr) -> list[str]:
     return [cast("ast.Name", item).id for item in items]
 
 
-def _yield(
-    context: Context, node: ast.Call, names: list[str], at: ast.stmt, types: tuple[object, ...] | None = None
-) -> None:
+def _yield(context: Context, node: ast.Call, names: list[str], at: ast.stmt, type: Type | None = None) -> None:
     arguments = Arguments(context, node)
-    given = arguments.keywords.pop("types", (types or (), None, None))[0]
     values = [as_one(value) for value, _, _ in arguments.positional]
     scalars = [cast("Scalar", value) if is_array(value) else as_scalar(value) for value in values]
     if arguments.keywords or any(scalar is None for scalar in scalars) or (names and len(names) != len(scalars)):
@@ -256,12 +273,9 @@ def _yield(
             required=f"{len(names)} values",
             found=describe(tuple(values)),
         )
-    types = cast("tuple[object, ...]", given) if isinstance(given, tuple) else (given,)
-    found = [types[i] if i < len(types) else None for i in range(len(scalars))]
     names = names or [_name_of(value) for value in scalars]
-    context.pending = PendingYield(
-        names, cast("list[Scalar]", scalars), [t if isinstance(t, Type) else None for t in found], context.span(at)
-    )
+    found = [type or context.declared.pop(name, None) for name in names]
+    context.pending = PendingYield(names, cast("list[Scalar]", scalars), found, context.span(at))
 
 
 def _name_of(value: object) -> str:
