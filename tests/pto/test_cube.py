@@ -301,3 +301,17 @@ def test_an_nz_view_is_read_as_rows_and_columns() -> None:
     k.store(x, 1, (32, 64))
     k.run(packed, o)
     np.testing.assert_array_equal(o, a)
+
+
+def test_fp8_matmul_on_a5() -> None:
+    a, b, o = integers((32, 64), "f8E4M3FN"), integers((64, 32), "f8E5M2", seed=1), zeros((32, 32))
+    k = Kernel("f8E4M3FN", "f8E5M2", "f32", kind="cube", arch="a5")
+    ml, mr = k.load(0, (32, 64), boxed("mat", 32, 64, "f8E4M3FN")), k.load(1, (64, 32), boxed("mat", 64, 32, "f8E5M2"))
+    left, right = k.tile(boxed("left", 32, 64, "f8E4M3FN")), k.tile(boxed("right", 64, 32, "f8E5M2"))
+    k.op("tmov", [ml], left)
+    k.op("tmov", [mr], right)
+    c = k.tile(boxed("acc", 32, 32, "f32"))
+    k.op("tmatmul", [left, right], c)
+    k.store(c, 2, (32, 32))
+    k.run(a, b, o)
+    np.testing.assert_array_equal(o, product(a, b, "f32"))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from pto.kernels import Array, Kernel, column, integers, vec, zeros
 
+from tilewright.codegen.pto.emulate import launch
 from tilewright.errors import PTOError
 
 
@@ -89,3 +92,26 @@ def test_an_index_is_32_bits() -> None:
     k.line("%bigger = arith.muli %big, %big : index")
     with pytest.raises(PTOError, match="32 bits"):
         k.run(zeros((1,)))
+
+
+MANIFESTS: list[dict[str, Any]] = [
+    {},
+    {"kernels": [{"file": "missing.pto", "arguments": []}]},
+    {"kernels": [{"file": "one.pto", "arguments": ["nobody"]}]},
+    {"kernels": [{"file": "one.pto", "arguments": ["a"], "blocks": "many"}]},
+    {"kernels": 3},
+]
+
+
+@pytest.mark.parametrize("manifest", MANIFESTS)
+def test_a_manifest_of_another_form_raises(manifest: dict[str, Any]) -> None:
+    with pytest.raises(PTOError, match="manifest"):
+        launch(manifest, {"one.pto": Kernel("f32").text()}, {"a": zeros((1,))})
+
+
+def test_an_empty_reduction_raises() -> None:
+    k = Kernel("f32")
+    x, tmp = k.tile(vec(8, 8, "f32", "valid=8x0")), k.tile(vec(8, 8))
+    k.op("trowmax", [x, tmp], k.tile(column(8)))
+    with pytest.raises(PTOError, match="nothing to reduce"):
+        k.run(zeros((1,)), legal=False)

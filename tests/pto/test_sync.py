@@ -252,3 +252,36 @@ def test_signals_of_a_loop_alternate_without_deadlock() -> None:
     o = zeros((5,), "i32")
     emulate(text, [o])
     assert o.tolist() == [3, 0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(("pipe", "ordered"), [("PIPE_MTE2", True), ("PIPE_V", False)])
+def test_cores_of_the_a3_meet_in_memory(pipe: str, ordered: bool) -> None:
+    """A load after the wait is ordered only if its own pipe waited."""
+    k = Kernel("f16", "f16", "f32", "f32", kind=None, scalars="%m: memref<256xi64>")
+    ml, mr = k.tile(boxed("mat", 32, 32)), k.tile(boxed("mat", 32, 32))
+    left, right, c = k.tile(boxed("left", 32, 32)), k.tile(boxed("right", 32, 32)), k.tile(boxed("acc", 32, 32, "f32"))
+    x = k.tile(vec(32, 32))
+    views = [k.view(i, (32, 32)) for i in range(4)]
+    k.line("pto.set_ffts %m : memref<256xi64>")
+    k.line("pto.section.cube {")
+    k.op("tload", [views[0]], ml)
+    k.op("tload", [views[1]], mr)
+    k.op("tmov", [ml], left)
+    k.op("tmov", [mr], right)
+    k.op("tmatmul", [left, right], c)
+    k.op("tstore", [c], views[2])
+    k.line("pto.sync.set <PIPE_FIX>, 3")
+    k.line("}")
+    k.line("pto.section.vector {")
+    k.line(f"pto.sync.wait <{pipe}>, 3")
+    k.op("tload", [views[2]], x)
+    k.op("trelu", [x], x)
+    k.op("tstore", [x], views[3])
+    k.line("}")
+    a, b, o = arguments()
+    if not ordered:
+        with pytest.raises(PTOError, match="race"):
+            k.run(a, b, zeros((32, 32)), o)
+        return
+    k.run(a, b, zeros((32, 32)), o)
+    np.testing.assert_array_equal(o, np.maximum(a.astype(np.float32) @ b.astype(np.float32), 0))

@@ -99,6 +99,7 @@ def _function(ctx: Context, function: Function) -> None:
     ctx.scope = {name: Fact(kind) for name, kind in function.arguments}
     ctx.arguments = frozenset(ctx.scope)
     ctx.core = function.kind
+    ctx.acc_rows = {}
     addresses: dict[int, int | None] = {}
     _region(ctx, function.body, addresses)
     rules_sync.function_rules(ctx, function)

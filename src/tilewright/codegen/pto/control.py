@@ -188,6 +188,8 @@ def _make_view(core: Core, op: Operation, env: Environment) -> Sequence[Value]:
 def _partition(core: Core, op: Operation, env: Environment) -> Sequence[Value]:
     view = view_of(env[op.operands[0]])
     at, sizes = _extents(op, "offsets", env), _extents(op, "sizes", env)
+    if not len(at) == len(sizes) == len(view.shape):
+        raise PTOError("a partition has offsets and sizes of its view's rank", span=op.span)
     inside = all(o >= 0 and s >= 0 and o + s <= n for o, s, n in zip(at, sizes, view.shape, strict=True))
     if not inside:
         raise PTOError(

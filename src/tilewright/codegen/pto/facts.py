@@ -44,6 +44,8 @@ class Context:
     scope: dict[str, Fact] = field(default_factory=dict[str, Fact])
     core: str | None = None
     arguments: frozenset[str] = frozenset()
+    acc_rows: dict[str, int | None] = field(default_factory=dict[str, int | None])
+    """Per accumulator that a matmul wrote: how many rows, None when that is dynamic."""
 
     def report(self, clause: str, op: Operation, message: str) -> None:
         """Add a finding at `op`."""

@@ -25,6 +25,7 @@ from tilewright.codegen.pto.memory import (
     overlaps,
     poisoned,
     same_place,
+    window,
 )
 from tilewright.codegen.pto.races import Clock, Tracker
 from tilewright.codegen.pto.syntax import Module, Operation, walk
@@ -72,6 +73,8 @@ def _matrix(shape: tuple[int, ...], strides: tuple[int, ...], layout: str) -> In
     return found.reshape(-1, shape[-1]) if len(shape) > 1 else found.reshape(1, -1)
 
 
+Box = tuple[int, int, int, int]
+"""Row, column, rows, columns."""
 Value = int | float | bool | Tile | Pointer | View | None
 """What a name of the text stands for at run time."""
 
@@ -146,40 +149,44 @@ class Core:
             self.tracker.begin((self.side, pipe_of(op.name.removeprefix("pto."), places[0], places[1])), op.span)
 
     # --- tiles ---
-    def _touch(self, tile: Tile, layout: Layout, box: tuple[int, int, int, int], write: bool) -> None:
+    def _touch(self, tile: Tile, layout: Layout, box: Box, write: bool) -> None:
         if self.tracker is not None:
             where = granules(layout, *box, tile.kind.itemsize, tile.address)
             self.tracker.touch(tile.space.name, tile.space.data.size // 32, where, write=write)
 
-    def _where(self, tile: Tile, box: tuple[int, int, int, int], layout: Layout) -> Indices:
-        """Indices of a box (row, column, rows, columns) of `tile` into the typed view of its space."""
-        row, col, rows, cols = box
-        where = offsets(layout, row + tile.row0, col + tile.col0, rows, cols) + tile.address // tile.kind.itemsize
-        if where.size and int(where.max()) * tile.kind.itemsize >= tile.space.data.size:
+    def _flat(self, tile: Tile, layout: Layout) -> Array:
+        """The elements of the space from the tile's address on; at least as many as `layout` spans."""
+        flat = tile.space.view(tile.kind.dtype)[tile.address // tile.kind.itemsize :]
+        if flat.size < layout.rows * layout.cols:
             raise PTOError(f"an access leaves {tile.kind.loc}", found=str(tile.kind))
-        return where
+        return flat
 
-    def read(self, tile: Tile, box: tuple[int, int, int, int] | None = None, layout: Layout | None = None) -> Array:
+    def read(self, tile: Tile, box: Box | None = None, layout: Layout | None = None) -> Array:
         """A copy of the valid elements of `tile`, or of a box (row, column, rows, columns) of it."""
         layout = layout or tile.layout
         row, col, rows, cols = box or (0, 0, tile.v_row, tile.v_col)
-        self._touch(tile, layout, (row + tile.row0, col + tile.col0, rows, cols), write=False)
-        return tile.space.view(tile.kind.dtype)[self._where(tile, (row, col, rows, cols), layout)]
+        place = (row + tile.row0, col + tile.col0, rows, cols)
+        self._touch(tile, layout, place, write=False)
+        flat = self._flat(tile, layout)
+        view = window(flat, layout, place)
+        return flat[offsets(layout, *place)] if view is None else view.copy().reshape(rows, cols)
 
     def write(self, tile: Tile, values: Array, at: tuple[int, int] = (0, 0), layout: Layout | None = None) -> None:
         """Put the matrix `values` into `tile` from element `at` on."""
         layout = layout or tile.layout
-        rows, cols = values.shape
-        self._touch(tile, layout, (at[0] + tile.row0, at[1] + tile.col0, rows, cols), write=True)
-        where = self._where(tile, (*at, rows, cols), layout)
-        tile.space.view(tile.kind.dtype)[where] = values
+        place = (at[0] + tile.row0, at[1] + tile.col0, *values.shape)
+        self._touch(tile, layout, place, write=True)
+        flat = self._flat(tile, layout)
+        view = window(flat, layout, place)
+        if view is None:
+            flat[offsets(layout, *place)] = values
+        else:
+            view[...] = values.reshape(view.shape)
 
-    def poison(self, tile: Tile, box: tuple[int, int, int, int], layout: Layout) -> None:
+    def poison(self, tile: Tile, box: Box, layout: Layout) -> None:
         """Destroy a box of `tile`: an instruction left there something that has no meaning."""
-        row, col, rows, cols = box
         pattern = poisoned(max(2, tile.kind.itemsize)).view(DTYPES[tile.kind.dtype])
-        self._touch(tile, layout, (row + tile.row0, col + tile.col0, rows, cols), write=True)
-        tile.space.view(tile.kind.dtype)[self._where(tile, box, layout)] = pattern[0]
+        self.write(tile, np.full(box[2:], pattern[0]), box[:2], layout)
 
     def scratch(self, tile: Tile) -> None:
         """Destroy a scratch tile whole: what it held is lost, and what it holds afterwards means nothing."""
@@ -188,9 +195,9 @@ class Core:
     def guard(self, op: Operation, target: Tile, sources: Sequence[Value], *, elementwise: bool) -> None:
         """Refuse a destination that overlaps a source, unless both lie alike and the instruction is elementwise."""
         for source in sources:
-            if not isinstance(source, Tile) or not overlaps(target, source):
+            if not isinstance(source, Tile) or (elementwise and same_place(target, source)):
                 continue
-            if elementwise and same_place(target, source):
+            if not overlaps(target, source):
                 continue
             raise PTOError(
                 f"{op.name} writes over an operand that it still reads",

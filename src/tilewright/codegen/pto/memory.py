@@ -96,6 +96,26 @@ def offsets(layout: Layout, row: int, col: int, rows: int, cols: int) -> Indices
     return found
 
 
+def window(flat: Array, layout: Layout, box: tuple[int, int, int, int]) -> Array | None:
+    """A view of a box (row, column, rows, columns) of the matrix that lies at the start of `flat`.
+
+    Shape [rows, columns], or [row boxes, rows of a box, column boxes, columns of a box] of a matrix of boxes; None
+    when the box cuts one of those.
+    """
+    (box_rows, box_cols), (row, col, rows, cols) = layout.box, box
+    if row % box_rows or col % box_cols or rows % box_rows or cols % box_cols:
+        return None
+    high, wide = -(-layout.rows // box_rows), -(-layout.cols // box_cols)
+    outer = (wide, high) if layout.blocks_by_column else (high, wide)
+    inner = (box_cols, box_rows) if layout.box_by_column else (box_rows, box_cols)
+    axes = (1, 0) if layout.blocks_by_column else (0, 1)
+    turned = (3, 2) if layout.box_by_column else (2, 3)
+    whole = flat[: high * wide * box_rows * box_cols].reshape(*outer, *inner)
+    view = whole.transpose(axes[0], turned[0], axes[1], turned[1])
+    part = view[row // box_rows : (row + rows) // box_rows, :, col // box_cols : (col + cols) // box_cols, :]
+    return part[:, 0, :, 0] if layout.box == (1, 1) else part
+
+
 @lru_cache(maxsize=4096)
 def granules(layout: Layout, row: int, col: int, rows: int, cols: int, itemsize: int, start: int) -> Indices:
     """Which granules, counted from the space's start, hold the elements of `offsets` when the matrix is at `start`."""
@@ -146,11 +166,9 @@ class Tile:
         size = self.kind.itemsize
         return self.address + first * size, self.address + (last + 1) * size
 
-    def bytes_of(self) -> Indices:
-        """Byte offsets in the space of every valid element, sorted."""
-        size = self.kind.itemsize
-        found = offsets(self.layout, self.row0, self.col0, self.v_row, self.v_col).reshape(-1, 1) * size
-        return np.sort((found + np.arange(size) + self.address).reshape(-1))
+    def place(self) -> _Place:
+        """Everything that says which bytes the valid elements take, but the address."""
+        return self.layout, self.row0, self.col0, self.v_row, self.v_col, self.kind.itemsize
 
     def box_pitch(self, arch: str) -> Layout:
         """The layout as the cube and the mover out of the accumulator see it: a compact tile is packed by its
@@ -178,6 +196,9 @@ def check_inside(tile: Tile, arch: str, capacity: int) -> None:
         )
 
 
+_Place = tuple[Layout, int, int, int, int, int]
+
+
 def overlaps(a: Tile, b: Tile) -> bool:
     """Whether the valid elements of two tiles share a byte."""
     if a.space is not b.space:
@@ -185,7 +206,14 @@ def overlaps(a: Tile, b: Tile) -> bool:
     (a0, a1), (b0, b1) = a.span(), b.span()
     if a0 >= b1 or b0 >= a1:
         return False
-    return bool(np.isin(a.bytes_of(), b.bytes_of(), assume_unique=True).any())
+    return _share_bytes(a.place(), b.place(), b.address - a.address)
+
+
+@lru_cache(maxsize=4096)
+def _share_bytes(a: _Place, b: _Place, distance: int) -> bool:
+    """Whether two places share a byte, the second matrix starting `distance` bytes after the first."""
+    taken = [(offsets(*place[:5]).reshape(-1, 1) * place[5] + np.arange(place[5])).reshape(-1) for place in (a, b)]
+    return bool(np.isin(taken[0], taken[1] + distance, assume_unique=True).any())
 
 
 def same_place(a: Tile, b: Tile) -> bool:

@@ -51,15 +51,16 @@ def tload(ctx: Context, op: Operation) -> None:
 
 def _acc_pitch(ctx: Context, op: Operation, tile: TileType) -> None:
     """Out of the accumulator: the pitch that the cube wrote must be the one that is read."""
-    unit = acc_row_unit(tile.dtype, ctx.arch)
-    if tile.compact == 1 or tile.cols <= 16 or tile.rows <= unit:
+    name, unit = op.operands[0], acc_row_unit(tile.dtype, ctx.arch)
+    if tile.compact == 1 or tile.cols <= 16 or tile.rows <= unit or name not in ctx.acc_rows:
         return
-    written = -(-tile.v_row // unit) * unit if tile.v_row is not None else None
+    rows = ctx.acc_rows[name]
+    written = -(-rows // unit) * unit if rows is not None else None
     ctx.require(
         written == tile.rows,
         "R15 acc pitch",
         op,
-        f"the cube writes {tile.v_row if tile.v_row is not None else 'a dynamic number of'} rows with their own pitch, "
+        f"the cube wrote {rows if rows is not None else 'a dynamic number of'} rows with a pitch of their own, "
         f"this reads with {tile.rows}: mark the tile compact=1",
     )
 
@@ -165,6 +166,7 @@ def tmatmul(ctx: Context, op: Operation) -> None:
         ctx.report("§4 tmatmul", op, f"left times right gives acc, not {' '.join(places)}")
         return
     left, right, acc = (kind for kind in (*kinds, op.out_types[0]) if isinstance(kind, TileType))
+    ctx.acc_rows[op.outs[0]] = left.v_row
     agree = left.shape == (acc.rows, right.rows) and right.cols == acc.cols
     ctx.require(agree, "§5 tmatmul shape", op, f"{left.shape} times {right.shape} gives {acc.shape}")
     inner = differ((left.v_col,), (right.v_row,)) or differ((left.v_row, right.v_col), acc.valid)

@@ -113,6 +113,8 @@ def fill(core: Core, op: Operation, ins: Sequence[Value], outs: Sequence[Value])
 
 
 def _reduce(what: str, values: Array, axis: int, dtype: str) -> Array:
+    if not values.size:
+        raise PTOError("there is nothing to reduce: the source's valid shape is empty")
     # Sums of narrow floats are kept in f32 and rounded once; sums of integers wrap at the end.
     wide = widen(values) if is_float(dtype) else values.astype(np.int64)
     with np.errstate(all="ignore"):
