@@ -27,19 +27,20 @@ import numpy.typing as npt
 
 from tilewright.errors import UNKNOWN, OperandError, Span, UnknownOpError
 from tilewright.ir.dtypes import DType
+from tilewright.ir.fields import Field, Kind, Level, attribute, operand, scalar, scalars
 from tilewright.ir.layout import MemorySpace
 from tilewright.ir.loops import LoopForm
 from tilewright.ir.scalar import Scalar, Shape, Value, substitute, values_in
 from tilewright.ir.types import TileType, Type
 
+__all__ = [
+    "Field", "Kind", "Level", "attribute", "operand", "scalar", "scalars",
+    "Array", "Effect", "FromAttribute", "Inherit", "LoweringContext", "Needs", "Op", "OpMeta", "ResultSpace",
+    "Access", "Spelling", "Unsupported", "Work", "is_array", "lookup", "numpy_dtype", "operand_values", "registry",
+    "scalars_of", "unsupported", "whole_access",
+]  # fmt: skip
+
 Array = npt.NDArray[Any]
-
-
-class Level(Enum):
-    """Whether an operation works on tensors in DDR or on tiles."""
-
-    TENSOR = "tensor"
-    TILE = "tile"
 
 
 class Effect(Enum):
@@ -65,76 +66,6 @@ class FromAttribute:
 
 
 ResultSpace = MemorySpace | Inherit | FromAttribute | None
-
-
-class Kind(Enum):
-    """What a field holds."""
-
-    OPERAND = "operand"
-    """an SSA value (tensor or tile); with ``scalar=True`` also a scalar"""
-    SCALAR = "scalar"
-    """one scalar expression"""
-    SCALARS = "scalars"
-    """a tuple of scalar expressions (offsets, shapes)"""
-    ATTRIBUTE = "attribute"
-    """static data: a dtype, a flag, a memory space"""
-
-
-@dataclass(slots=True)
-class Field:
-    """One field of an op class. `levels` limits it to one form; `scratch` marks an operand that hardware wants and
-    users may leave out (`materialize_scratch` fills it)."""
-
-    kind: Kind
-    spaces: tuple[MemorySpace, ...] = ()
-    default: Any = ...
-    levels: tuple[Level, ...] = (Level.TENSOR, Level.TILE)
-    aliases: tuple[str, ...] = ()
-    scalar: bool = False
-    scratch: bool = False
-    variadic: bool = False
-    name: str = ""
-
-    @property
-    def required(self) -> bool:
-        return self.default is ...
-
-
-def operand(
-    *,
-    spaces: tuple[MemorySpace, ...] = (),
-    default: Any = ...,
-    levels: tuple[Level, ...] = (Level.TENSOR, Level.TILE),
-    aliases: tuple[str, ...] = (),
-    scalar: bool = False,
-    scratch: bool = False,
-) -> Any:
-    """A tensor or tile. `spaces`: the memories in which the tile form reads it, preferred first; empty accepts any.
-    `scalar=True`: a scalar may stand there instead, which is the op's scalar form."""
-    return Field(
-        Kind.OPERAND, spaces, None if scratch and default is ... else default, levels, aliases, scalar, scratch
-    )
-
-
-def scalar(
-    *, default: Any = ..., levels: tuple[Level, ...] = (Level.TENSOR, Level.TILE), aliases: tuple[str, ...] = ()
-) -> Any:
-    """One scalar expression."""
-    return Field(Kind.SCALAR, default=default, levels=levels, aliases=aliases)
-
-
-def scalars(
-    *, default: Any = ..., levels: tuple[Level, ...] = (Level.TENSOR, Level.TILE), aliases: tuple[str, ...] = ()
-) -> Any:
-    """A tuple of scalar expressions: offsets, a shape."""
-    return Field(Kind.SCALARS, default=default, levels=levels, aliases=aliases)
-
-
-def attribute(
-    *, default: Any = ..., levels: tuple[Level, ...] = (Level.TENSOR, Level.TILE), aliases: tuple[str, ...] = ()
-) -> Any:
-    """Static, hashable data."""
-    return Field(Kind.ATTRIBUTE, default=default, levels=levels, aliases=aliases)
 
 
 def _keyword(*, default: Any, kw_only: bool = True) -> Any:
