@@ -50,7 +50,8 @@ from tilewright.ops.common import (
     same_shape,
 )  # fmt: skip
 from tilewright.ops.flat import check_rows, flat_offsets, flat_shape, flat_valid
-from tilewright.ops.movement import Load, identity, shifted, swapped, upper_bound, whole_load, window
+from tilewright.ops.movement import Load, identity, shifted, swapped, upper_bound, whole_load
+from tilewright.ops.parts import window
 
 E = TypeVar("E")
 MATRIX_SPACES = (MemorySpace.MAT, MemorySpace.LEFT, MemorySpace.RIGHT)
