@@ -153,7 +153,7 @@ class _Finder:
             again.entries[key] = [e if e in before else _carried(e, stmt) for e in found]
         after = self.block(stmt.body, again)
         self.known.discard(stmt.iv)
-        skipped = _joined(state, once) if stmt.trip_count is None else once
+        skipped = once if stmt.trip_count else _joined(state, once)
         left = _joined(skipped, after)
         for key, found in left.entries.items():
             left.entries[key] = list(dict.fromkeys(_outside(entry, stmt.iv) for entry in found))

@@ -8,7 +8,7 @@ overlap it (operations that may work in place have had their buffers joined befo
 gap that fits; where that does not fit its memory, buffers are placed largest first. Addresses that the user pinned
 are kept.
 Refuses: tiles that are alive together and exceed their memory (`CapacityError`: the tiles live at the peak, largest
-first, and a tile shape that fits)."""
+first, and a tile shape that fits). Tiles larger than a file of registers stay without an address there."""
 
 from __future__ import annotations
 
@@ -71,9 +71,15 @@ def plan_addresses(function: Function, target: Target) -> AddressPlan:
     peaks: dict[str, int] = {}
     for name, group in by_memory.items():
         space = group[0].space
-        capacity, alignment = target.capacity(space), target.memory(space).alignment
+        memory = target.memory(space)
+        capacity, alignment = target.capacity(space), memory.alignment
         if not _sweep(group, capacity, alignment) and not _largest_first(group, capacity, alignment):
-            raise capacity_error(group, target.memory(space), target, function)
+            if not memory.register_bytes:
+                raise capacity_error(group, memory, target, function)
+            # A tile larger than the register file is streamed through it by native code, and has no address there.
+            for buffer in group:
+                buffer.addr = None
+            continue
         peaks[name] = max((b.addr or 0) + b.nbytes for b in group)
     return AddressPlan(buffers, peaks)
 

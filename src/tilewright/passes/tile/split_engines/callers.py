@@ -82,7 +82,7 @@ def launch(found: Pieces, env: dict[Value, Scalar]) -> tuple[list[Stmt], dict[Va
         assert isinstance(kind, TensorType) and isinstance(op, Op)
         shape: Shape = tuple(substitute(extent, lambda v: env.get(v, v)) for extent in kind.shape)
         value = Value(space.param.name, TensorType(shape, kind.dtype), space.created.span)
-        body.append(Let(value, op.resized(shape), span=space.created.span))
+        body.append(Let(value, op.replace(shape=shape), span=space.created.span))
         latest[space.param] = value
     for piece in found.pieces:
         args = tuple(latest[source] for source in piece.sources)
