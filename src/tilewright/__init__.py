@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tilewright import text as _text  # gives programs their text
+from tilewright import text  # importing it gives programs their `__str__`
 from tilewright.errors import TilewrightError
 from tilewright.ir.function import Program
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tilewright.targets import Target
 
 __version__ = "0.1.0"
-__all__ = ["Program", "TilewrightError", "__version__", "compile", "load_target", "lower", "parse", "verify"]
+__all__ = ["Program", "TilewrightError", "__version__", "compile", "load_target", "lower", "parse", "text", "verify"]
 
 
 def parse(text: str, name: str = "<text>") -> Program:

@@ -75,10 +75,20 @@ from tilewright.text.names import Level, SplitMode, TensorLayout
 MemorySpace = Mem
 dynamic = DynamicSymbol
 
+__all__ = [
+    "BF16", "BLayout", "BOOL", "CompactMode", "DataType", "FP16", "FP32", "FP8E4M3FN", "FP8E5M2", "FunctionType",
+    "INDEX", "INT16", "INT32", "INT4", "INT64", "INT8", "InOut", "Layout", "Level", "Mem", "MemRef", "MemorySpace",
+    "Out", "PadValue", "SLayout", "Scalar", "SplitMode", "Tensor", "TensorLayout", "TensorView", "Tile", "TileLayout",
+    "TileView", "Tuple", "UINT16", "UINT32", "UINT64", "UINT8", "array", "at", "bind_dynamic", "cluster", "cond",
+    "const", "dynamic", "func_attr", "function", "jit", "max", "min", "parallel", "parse", "pipeline", "program",
+    "range", "split_aiv", "spmd", "static_assert", "static_print", "static_range", "system", "tensor", "tile",
+    "unroll", "while_", "yield_",
+]  # fmt: skip
+
 
 def __getattr__(name: str) -> Any:
     return member_of("", name)
 
 
 def __dir__() -> list[str]:
-    return [name for name in globals() if not name.startswith("_")] + operation_names(None)
+    return __all__ + operation_names(None)

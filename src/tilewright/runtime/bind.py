@@ -123,7 +123,7 @@ def _given(spec: ParameterSpec, value: object, is_static: bool) -> Given:
     if value is MISSING:
         return Fresh()
     if isinstance(value, np.generic):
-        value = value.item()
+        value = cast("object", value.item())
     if spec.kind == "tensor" or (spec.kind == "any" and is_array_like(value)):
         return _array(spec, value)
     if is_array_like(value):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -61,7 +61,7 @@ class Executable:
                 if index < last:
                     shown.append(passed.given)
             else:
-                shown.append(returned(result, kind) if isinstance(result, np.ndarray) else result)
+                shown.append(returned(cast("Array", result), kind) if isinstance(result, np.ndarray) else result)
         if not shown:
             return None
         return shown[0] if len(shown) == 1 else tuple(shown)

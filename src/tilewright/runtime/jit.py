@@ -148,9 +148,11 @@ class JitDecorator:
     ) -> Any:
         """Make a kernel of a function. `target`: the machine that `lower` and `compile` take by default."""
         options = Options(target, cache)
-        if function is None:
-            return lambda decorated: JitFunction(decorated, self._kind, options)
-        return JitFunction(function, self._kind, options)
+
+        def make(decorated: Callable[..., Any]) -> JitFunction:
+            return JitFunction(decorated, self._kind, options)
+
+        return make if function is None else make(function)
 
     def __repr__(self) -> str:
         return f"<pl.{self.pl_name}>"

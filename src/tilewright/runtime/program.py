@@ -76,9 +76,11 @@ class _ProgramDecorator:
     ) -> Any:
         """Read a class as a program. `entry` names the method that runs it."""
         options = Options(target, cache)
-        if owner is None:
-            return lambda decorated: ProgramKernel(decorated, entry, options)  # pyright: ignore[reportUnknownLambdaType]
-        return ProgramKernel(owner, entry, options)
+
+        def make(decorated: type) -> ProgramKernel:
+            return ProgramKernel(decorated, entry, options)
+
+        return make if owner is None else make(owner)
 
 
 class _FunctionDecorator:
