@@ -115,3 +115,18 @@ def test_an_empty_reduction_raises() -> None:
     k.op("trowmax", [x, tmp], k.tile(column(8)))
     with pytest.raises(PTOError, match="nothing to reduce"):
         k.run(zeros((1,)), legal=False)
+
+
+def test_a_layout_that_is_not_modelled_raises() -> None:
+    k = Kernel("f32")
+    k.tile(vec(8, 8, "f32", "compact=2"))
+    with pytest.raises(PTOError, match="not modelled"):
+        k.run(zeros((1,)))
+
+
+def test_a_wrong_number_of_operands_raises() -> None:
+    k = Kernel("f32")
+    x = k.tile(vec(8, 8))
+    k.op("tadd", [x], x)
+    with pytest.raises(PTOError, match="number of operands"):
+        k.run(zeros((1,)), legal=False)

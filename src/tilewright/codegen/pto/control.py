@@ -21,7 +21,7 @@ from tilewright.codegen.pto.machine import (
 from tilewright.codegen.pto.memory import DTYPES, Layout, Tile
 from tilewright.codegen.pto.scalars import arith
 from tilewright.codegen.pto.syntax import Function, Operation, Region
-from tilewright.codegen.pto.tables import EVENT_IDS, EVENT_PIPES
+from tilewright.codegen.pto.tables import ARITY, EVENT_IDS, EVENT_PIPES
 from tilewright.codegen.pto.types import TileType, Type, ViewType
 from tilewright.errors import PTOError
 
@@ -113,6 +113,14 @@ def _while(core: Core, op: Operation, env: Environment) -> Waiting:
 
 # --- everything else -------------------------------------------------------------------------------------------------
 def _simple(core: Core, op: Operation, env: Environment) -> Sequence[Value]:
+    arity = ARITY.get(op.name.removeprefix("pto."))
+    if arity is not None and not (arity.least <= len(op.operands) <= arity.most and len(op.outs) == arity.outs):
+        raise PTOError(
+            f"{op.name} has another number of operands",
+            span=op.span,
+            required=f"{arity.least} to {arity.most}, and {arity.outs} destinations",
+            found=f"{len(op.operands)}, and {len(op.outs)}",
+        )
     handler = INSTRUCTIONS.get(op.name)
     if handler is not None:
         ins, outs = [env[name] for name in op.operands], [env[name] for name in op.outs]

@@ -118,6 +118,8 @@ class Machine:
         kind = kind.for_arch(self.arch)
         if not (0 <= valid[0] <= kind.rows and 0 <= valid[1] <= kind.cols):
             raise PTOError(f"the valid shape {valid} exceeds the tile", found=str(kind), span=op.span)
+        if kind.compact == 2:
+            raise PTOError("compact=2 is not modelled", found=str(kind), span=op.span, help="use compact=0 or 1")
         automatic = address is None
         tile = Tile(
             kind,
