@@ -132,6 +132,8 @@ class _Outliner(Rewriter):
         self.views: dict[Value, Let] = {}
         self.fresh = {param.value for param in function.params if param.direction is Direction.OUT}
         self.last_use: dict[Value, int] = {}
+        self.position: dict[Value, int] = {}
+        """the order in which values are defined, which is the order of a section's parameters"""
         self.clock = 0
 
     def function(self, function: Function) -> Function:
@@ -140,6 +142,9 @@ class _Outliner(Rewriter):
                 self.last_use[value] = index
             for value in (v for defined in stmt.defs() for v in defined.type.values()):
                 self.last_use[value] = index
+        defined = [param.value for param in function.params]
+        defined += [value for stmt in function.walk() for value in (*stmt.block_args(), *stmt.defs())]
+        self.position = {value: index for index, value in enumerate(defined)}
         self.clock = -1
         return super().function(function)
 
@@ -226,7 +231,7 @@ class _Outliner(Rewriter):
 
     def _captured(self, body: Block, given: tuple[Scalar, ...]) -> tuple[Block, dict[Value, None]]:
         """The statements with the views that they read through before them, and the values that they take from
-        outside, those that a type mentions before the value of that type."""
+        outside, those that types mention too."""
         views: dict[Value, Let] = {}
         captured: dict[Value, None] = {}
         defined: set[Value] = set()
@@ -252,7 +257,7 @@ class _Outliner(Rewriter):
         for scalar in given:
             for value in () if isinstance(scalar, int) else values_in(scalar):
                 take(value)
-        return (*views.values(), *body), captured
+        return (*views.values(), *body), dict.fromkeys(sorted(captured, key=self.position.__getitem__))
 
     def _name(self, hint: str | None) -> str:
         """A new function's name."""

@@ -18,7 +18,7 @@ from tilewright.analysis.views import Orientation, creates, orientation, viewed
 from tilewright.errors import UnsupportedError
 from tilewright.ir.function import Function, Program
 from tilewright.ir.layout import MemorySpace
-from tilewright.ir.nodes import Block, Call, For, If, Let, result_of
+from tilewright.ir.nodes import Block, Call, For, If, Let, LoopKind, result_of
 from tilewright.ir.op import FromAttribute, Level, Op, is_array
 from tilewright.ir.scalar import Scalar, Value
 from tilewright.ir.storage import Roots, roots_of
@@ -78,9 +78,12 @@ class ConsumerSpaceCollector:
         self.fixed: dict[Value, MemorySpace | None] = {}
         """values that come out in a space of their own"""
         self.wants: dict[Value, Wants] = {}
-        self.weights: dict[Value, int] = {}
+        self.invariant: dict[For, dict[tuple[Value, Form], None]] = {}
+        """inputs that every trip of a loop wants whole, in which forms: they are the same in each trip"""
         self._webs: dict[Value, Web] = {}
         self._links: dict[Value, Value] = {}
+        self._inputs = {p.value for p in function.params if not p.is_output}
+        self._loop: For | None = None
         self._classify()
         self._collect(function.body, 1)
         self._gather_webs()
@@ -165,18 +168,23 @@ class ConsumerSpaceCollector:
                 trips = stmt.trip_count
                 inside = weight * (LOOP_WEIGHT if trips is None else max(1, trips))
                 self._flow_in(joined, stmt.inits, weight)
+                outer = self._loop
+                if outer is None and stmt.kind is not LoopKind.PARALLEL:
+                    self._loop = stmt
                 self._collect(stmt.body, inside)
+                self._loop = outer
                 self._flow_in(joined, result_of(stmt.body), inside)
             elif isinstance(stmt, If):
                 joined = self._joined(stmt.results)
+                outer, self._loop = self._loop, None  # what an arm wants is not wanted in every trip
                 for arm in stmt.blocks():
                     self._collect(arm, weight)
                     self._flow_in(joined, result_of(arm), weight)
+                self._loop = outer
 
     def _op(self, target: Value, op: Op, weight: int) -> None:
         if op.level is Level.TILE:
             return
-        self.weights[target] = weight
         self._requirements(op, weight)
         if not isinstance(target.type, TensorType) or target in self.in_memory:
             return
@@ -210,6 +218,9 @@ class ConsumerSpaceCollector:
                 req = reqs[index]
                 transposed = bool(req.trans_kwarg and getattr(op, req.trans_kwarg))
                 self.want(value, Form(req.space, transposed), weight)
+                old, flip = self.resolve(value)
+                if self._loop is not None and old in self._inputs:
+                    self.invariant.setdefault(self._loop, {})[old, Form(req.space, transposed is not flip)] = None
 
     def _update(self, target: Value, op: Op, written: Value, weight: int) -> None:
         """An update happens where its target is, so the two share a web."""

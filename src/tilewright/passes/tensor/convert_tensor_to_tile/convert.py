@@ -220,7 +220,13 @@ class Converter(Rewriter):
         last = self._out[-1] if self._out else None
         kind = new.type
         assert isinstance(kind, TileType)
-        if found is space and isinstance(last, Let) and last.target is new:
+        if not isinstance(last, Let) or last.target is not new or not isinstance(last.value, Op):
+            return self.emit_tile(Move(new, space, span=self.span), new.name)
+        where = last.value.result_space
+        if found is None and isinstance(where, FromAttribute):
+            self._out.pop()
+            return self.emit_tile(last.value.replace(**{where.field: space}), new.name)
+        if found is space:
             self._out.pop()
             placed = Value(new.name, kind.with_(space=space), new.span)
             self.emit(Let(placed, last.value, span=last.span))
@@ -272,6 +278,8 @@ class Converter(Rewriter):
     # --- control flow ---
     def visit_for(self, stmt: For) -> None:
         self.span = stmt.span
+        for value, form in self.plan.early.get(stmt, ()):
+            self.need(value, form)
         new = stmt.substitute(self.get)
         assert isinstance(new, For)
         inits = self._flowing(stmt.iter_args, stmt.inits)

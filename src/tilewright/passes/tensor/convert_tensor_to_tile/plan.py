@@ -11,14 +11,17 @@ from dataclasses import dataclass, field
 
 from tilewright.ir.function import Function, Program
 from tilewright.ir.layout import MemorySpace
+from tilewright.ir.nodes import For
 from tilewright.ir.scalar import Value
 from tilewright.ir.types import TensorType
 from tilewright.passes.tensor.convert_tensor_to_tile.consumers import ConsumerSpaceCollector, Form, Wants, Web
-from tilewright.passes.tensor.convert_tensor_to_tile.prices import FREE, IN_DDR, Price, Prices, Tree, plus
+from tilewright.passes.tensor.convert_tensor_to_tile.prices import FREE, IN_DDR, Price, Prices, Tree, plus, size_of
 from tilewright.passes.tensor.convert_tensor_to_tile.registry import OpConversionRegistry
 from tilewright.targets import Target
 
 ANYWHERE = Form(None)
+EARLY_SHARE = 0.25
+"""The part of a memory that inputs loaded before loops may take (assumed): the loop needs the rest."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -48,6 +51,8 @@ class FunctionPlan:
     placed: dict[Value, MemorySpace] = field(default_factory=dict[Value, MemorySpace])
     """values of webs, and computed values that flow into one, whose types name the space; what is in a web and not
     here is left to space inference, since not all that flows into it comes out in one space"""
+    early: dict[For, list[tuple[Value, Form]]] = field(default_factory=dict[For, "list[tuple[Value, Form]]"])
+    """inputs to be loaded before a loop instead of in each trip"""
     decisions: list[Decision] = field(default_factory=list[Decision])
 
 
@@ -79,7 +84,24 @@ def plan_function(function: Function, program: Program, registry: OpConversionRe
             plan.trees[value] = _decide(value, IN_DDR, wants, plan)
         elif value not in plan.trees:
             _computed(value, plan)
+    _choose_early(plan, target)
     return plan
+
+
+def _choose_early(plan: FunctionPlan, target: Target) -> None:
+    """Inputs that a loop wants whole in each trip are loaded once before it, as far as `EARLY_SHARE` of each memory
+    goes, those that stand first in the program first."""
+    used: dict[str, int] = {}
+    for loop, wanted in plan.survey.invariant.items():
+        for value, form in wanted:
+            if form.space is None or not target.has(form.space):
+                continue
+            assert isinstance(value.type, TensorType)
+            memory = target.roles[form.space]
+            nbytes = used.get(memory, 0) + size_of(value.type)
+            if nbytes <= EARLY_SHARE * target.capacity(form.space):
+                used[memory] = nbytes
+                plan.early.setdefault(loop, []).append((value, form))
 
 
 # --- webs ---------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from itertools import pairwise, permutations
 from math import prod
 
-from tilewright.ir.layout import MemorySpace, SLayout
+from tilewright.ir.layout import COL_MAJOR, MemorySpace, SLayout
 from tilewright.ir.types import TensorType
 from tilewright.ops.shape import Transpose
 from tilewright.passes.tensor.convert_tensor_to_tile.consumers import Form
@@ -109,7 +109,7 @@ class Prices:
         if b == IN_DDR:
             return None
         if a == IN_DDR:
-            return self._route(MemorySpace.DDR, b.space, nbytes, kind)
+            return self._load(b, nbytes, kind)
         if a.space is b.space:
             if self.is_view(a.space):
                 return (0.0, 0, 0, 1)
@@ -118,6 +118,14 @@ class Prices:
         if a.transposed is not b.transposed:
             return None
         return self._route(a.space, b.space, nbytes, kind)
+
+    def _load(self, form: Form, nbytes: int, kind: TensorType) -> Price | None:
+        """A load; transposed only where the edge turns columns into the layout of the memory."""
+        if form.transposed and form.space is not None:
+            edge = self.target.edge(MemorySpace.DDR, form.space)
+            if edge is not None and not edge.rearranges(COL_MAJOR, self.target.layout(form.space, (16, 16))):
+                return None
+        return self._route(MemorySpace.DDR, form.space, nbytes, kind)
 
     def _route(self, a: MemorySpace | None, b: MemorySpace | None, nbytes: int, kind: TensorType) -> Price:
         if a is None or b is None:
