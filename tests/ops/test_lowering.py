@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import exact_ints
+from support import Array, exact_ints
 
 import tilewright.ops as ops
 from tilewright.execute.interpreter import Data, Interpreter
@@ -46,7 +46,7 @@ class Context:
         return value
 
 
-def data(array: Any) -> Data:
+def data(array: Array) -> Data:
     return Data(array.copy(), np.ones(array.shape, np.bool_))
 
 
@@ -128,6 +128,8 @@ CASES: list[Case] = [
     ("assemble", (tensor(40, 40), tile(8, 8)), {"offset": (3, N), "atomic": 1}, None, False, ["tile.store"]),
     ("assemble", (tensor(4, 40, 40), tile(8, 8)), {"offset": (2, 3, N)}, None, False, ["tile.store"]),
     ("assemble", (tile(40, 40), tile(8, 8)), {"offset": (3, N)}, None, False, ["tile.assemble"]),
+    ("fillpad_expand", (tile(8, 6),), {"shape": (8, 6)}, None, False, ["tile.fillpad"]),
+    ("fillpad_expand", (tile(8, 6),), {"shape": (16, 8)}, None, False, ["tile.fillpad_expand"]),
     ("read", (tensor(8, 8),), {"indices": (3, N)}, None, False, ["tensor.read"]),
     ("read", (tile(8, 8),), {"indices": (3, N)}, None, False, ["tile.read"]),
     ("write", (tensor(8, 8),), {"indices": (3, N), "value": constant(1, FP32)}, None, False, ["tensor.write"]),

@@ -15,7 +15,7 @@ from tilewright.errors import OperandError, ShapeError
 from tilewright.ir.dtypes import DType
 from tilewright.ir.layout import Pad
 from tilewright.ir.loops import Special
-from tilewright.ir.op import Array, Needs, Op, Spelling, Work, attribute, operand, scalars, unsupported
+from tilewright.ir.op import Array, LoweringContext, Needs, Op, Spelling, Work, attribute, operand, scalars, unsupported
 from tilewright.ir.scalar import Scalar, Shape, Value
 from tilewright.ir.types import Type
 from tilewright.ops.common import (
@@ -32,6 +32,7 @@ from tilewright.ops.common import (
     meaning_of,
     physical_of,
     same_extent,
+    same_shape,
 )
 from tilewright.ops.flat import check_rows, flat_shape
 
@@ -139,6 +140,12 @@ class FillpadExpand(PadOp, name="fillpad_expand", result_space=VEC):
 
     def defined(self, tile: Array, shape: Any) -> Array:
         return self.put_mask(tile, shape)
+
+    def lower(self, context: LoweringContext) -> Value:
+        """In a tile that is large enough already, only the rest is filled."""
+        if same_shape(physical_of(self.tile.type), self.shape):
+            return context.emit(Fillpad(self.tile, self.pad_value, level=TILE, span=self.span))
+        return context.emit(self.at_level(TILE))
 
     def resized(self, shape: Shape) -> Op:
         return self
