@@ -125,7 +125,8 @@ class Context:
         written = written_operand(op)
         if written is not None:
             self.scope.check_written(written, op.span)
-        value = Value(name or (written.name if written is not None else op.name), found, op.span)
+        target = getattr(op, op.writes) if op.writes else None
+        value = Value(name or (target.name if isinstance(target, Value) else op.name), found, op.span)
         self.out.append(Let(value, op, span=op.span))
         if name is None and not isinstance(found, TupleType):
             self._fresh.add(value)

@@ -229,8 +229,8 @@ def _carried_by_name(
                 help="use pl.range, or another name inside the loop",
             )
         seen |= set(aliases)
-        shown = init.name if isinstance(init, Value) and isinstance(init.type, TensorType) else name
-        written = any(alias in facts.written for alias in aliases)
+        written = isinstance(init, Value) and any(alias in facts.written for alias in aliases)
+        shown = init.name if written and isinstance(init, Value) else name
         found.append(Carried(aliases, init, _argument(context, shown, init), written=written))
     return found
 

@@ -56,7 +56,7 @@ class Functions:
     def __init__(self) -> None:
         self._made: dict[Any, tuple[Function, tuple[Value, ...]]] = {}
         self._sources: list[tuple[FunctionSource, Function]] = []
-        self._names: set[str] = set()
+        self._own: dict[str, ast.FunctionDef] = {}
         self._reading: list[FunctionSource] = []
         self._positions: dict[str, tuple[int | None, ...]] = {}
 
@@ -64,7 +64,7 @@ class Functions:
         self, sources: dict[str, FunctionSource], entry: FunctionSource, arguments: Sequence[object] | None = None
     ) -> Program:
         """Every function of a program class whose declaration is complete, and what the others are called with."""
-        self._names |= set(sources)
+        self._own = {source.name: source.node for source in sources.values()}
         at = Span(entry.file, 0, 0, 0, 0)
         for source in sources.values():
             if source is not entry and declares_everything(source):
@@ -115,8 +115,7 @@ class Functions:
         """A name of its own for another function made from `source`."""
         used = {function.name for _, function in self._sources}
         name, count = source.name, 0
-        reserved = self._names if source.methods is None else self._names - {source.name}
-        while name in used or name in reserved:
+        while name in used or self._own.get(name, source.node) is not source.node:
             count += 1
             name = f"{source.name}_{count}"
         return name
@@ -147,7 +146,7 @@ def read_function(
     parameters = Parameters(context, arguments)
     params = parameters.bind()
     body, last = _split(source.node.body)
-    context.facts = analyse(body, partial(_writes, source), context.scope.outputs)
+    context.facts = analyse([*body, last] if last is not None else body, partial(_writes, source), context.scope.outputs)
     context.statements(body)
     results = returned(context, last)
     _check_results(context, results, last)
