@@ -80,7 +80,7 @@ def test_outputs_are_written_in_place(rows_: int, columns: int) -> None:
 def test_results_are_returned_fresh() -> None:
     a, b = exact_ints((17, 65), seed=1), exact_ints((17, 65), seed=2)
     c = run(combined, a, b)
-    assert isinstance(c, np.ndarray)
+    assert type(c) is np.ndarray
     np.testing.assert_array_equal(c, 2 * a + b)
     assert not np.shares_memory(c, a)
 
@@ -183,26 +183,26 @@ def locked(*shape: int) -> Array:
     return made
 
 
-@pytest.mark.parametrize(
-    ("kernel", "args", "message", "way_out"),
-    [
-        (combine, (array(8, 8),), "combine needs a value for 'b'", None),
-        (combine, [array(8, 8)] * 4, "combine takes 3 arguments", "pass a, b, out"),
-        (combine, (array(8, 8), 3, array(8, 8)), "'b' is not an array", "numpy.asarray"),
-        (combine, (array(8, 8), array(8, 8), locked(8, 8)), "'out' is read-only", None),
-        (combine, (array(8, 8), array(8, 8), np.broadcast_to(array(1), (8, 8))), "'out' is read-only", None),
-        (combine, (array(8, 8, dtype=np.float64), array(8, 8), array(8, 8)), "'a' has elements", "astype"),
-        (combine, (array(0, 8), array(0, 8), array(0, 8)), "'a' has no elements", None),
-        (combine, (array(8, 8, dtype=np.complex64), array(8, 8), array(8, 8)), "'a' has elements", None),
-        (rows, (array(8, 8), array(8, 8), 2.0, array(8, 8)), "'count' is an array", "item"),
-        (rows, (array(8, 8), object, 2.0, array(8, 8)), "count", None),
-        (rows, (array(8, 8), {}, 2.0, array(8, 8)), "'count' is nothing that a kernel takes", None),
-        (typed, (array(8, 8), 300), "'k' is no number of its parameter's dtype", None),
-        (typed, (array(8, 8), 2.5), "'k' is no number of its parameter's dtype", None),
-        (typed, (array(8, 9), 2), "a", None),
-        (typed, (array(8, 8, dtype=np.int32), 2), "a", None),
-    ],
-)
+WRONG: list[tuple[JitFunction, Any, str, str | None]] = [
+    (combine, (array(8, 8),), "combine needs a value for 'b'", None),
+    (combine, [array(8, 8)] * 4, "combine takes 3 arguments", "pass a, b, out"),
+    (combine, (array(8, 8), 3, array(8, 8)), "'b' is not an array", "numpy.asarray"),
+    (combine, (array(8, 8), array(8, 8), locked(8, 8)), "'out' is read-only", None),
+    (combine, (array(8, 8), array(8, 8), np.broadcast_to(array(1), (8, 8))), "'out' is read-only", None),
+    (combine, (array(8, 8, dtype=np.float64), array(8, 8), array(8, 8)), "'a' has elements", "astype"),
+    (combine, (array(0, 8), array(0, 8), array(0, 8)), "'a' has no elements", None),
+    (combine, (array(8, 8, dtype=np.complex64), array(8, 8), array(8, 8)), "'a' has elements", None),
+    (rows, (array(8, 8), array(8, 8), 2.0, array(8, 8)), "'count' is an array", "item"),
+    (rows, (array(8, 8), object, 2.0, array(8, 8)), "count", None),
+    (rows, (array(8, 8), {}, 2.0, array(8, 8)), "'count' is nothing that a kernel takes", None),
+    (typed, (array(8, 8), 300), "'k' is no number of its parameter's dtype", None),
+    (typed, (array(8, 8), 2.5), "'k' is no number of its parameter's dtype", None),
+    (typed, (array(8, 9), 2), "a", None),
+    (typed, (array(8, 8, dtype=np.int32), 2), "a", None),
+]
+
+
+@pytest.mark.parametrize(("kernel", "args", "message", "way_out"), WRONG)
 def test_arguments_that_do_not_fit(kernel: JitFunction, args: Any, message: str, way_out: str | None) -> None:
     with pytest.raises(TilewrightError, match=message) as raised:
         run(kernel, *args)

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from tilewright.errors import ArgumentError, TilewrightError
-from tilewright.frontend import KernelSource
+from tilewright.frontend import KernelSource, ParameterSpec
 from tilewright.ir.function import FunctionKind, Program
 from tilewright.runtime.bind import Bound, Number, bind
 from tilewright.runtime.options import Options
@@ -33,6 +33,8 @@ T = TypeVar("T")
 class JitFunction:
     """A kernel. Calling it compiles it, once for each combination of shapes, dtypes, strides and of the outside values
     that it reads, and runs it on this CPU. The other methods take the same arguments and show what was made."""
+
+    __name__: str
 
     def __init__(self, function: Callable[..., Any], kind: FunctionKind, options: Options) -> None:
         functools.update_wrapper(self, function)
@@ -90,7 +92,11 @@ class JitFunction:
 
     # --- specialising ---
     def _bind(self, args: tuple[Any, ...], named: dict[str, Any]) -> Bound:
-        return bind(self.source.name, self.source.parameters, args, named, self._static)
+        return bind(self.source.name, self._parameters, args, named, self._static)
+
+    @functools.cached_property
+    def _parameters(self) -> tuple[ParameterSpec, ...]:
+        return self.source.parameters
 
     def _specialise(self, args: tuple[Any, ...], named: dict[str, Any], make: Callable[[Bound], T]) -> tuple[T, Bound]:
         """What `make` makes of the arguments. Where the source needs the value of a number that it was to get at run
