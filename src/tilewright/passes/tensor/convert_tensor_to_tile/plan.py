@@ -117,6 +117,8 @@ def _settle(web: Web, plan: FunctionPlan) -> None:
     assert isinstance(kind, TensorType)
     space = min(candidates, key=lambda each: (_price(each, web, plan, kind), each.value), default=None)
     agreed = space is not None and all(value in loaded or naturals[value] is space for value, _ in web.producers)
+    if plan.prices.is_view(space) and any(survey.resolve(value)[1] for value, _ in web.producers):
+        agreed = False  # a transposed view has another layout than what else flows in
     for member in web.members:
         plan.homes[member] = space
     for value, weight in web.producers:
