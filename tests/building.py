@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -26,9 +26,12 @@ class Builder:
         self.blocks: list[list[Stmt]] = [[]]
         self.line = 0
 
-    def tensor(self, name: str, shape: tuple[Scalar, ...], dtype: DType = FP32, out: bool = False) -> Value:
+    def tensor(
+        self, name: str, shape: tuple[Scalar, ...], dtype: DType = FP32, out: bool = False, inout: bool = False
+    ) -> Value:
         value = Value(name, TensorType(shape, dtype))
-        self.params.append(Param(value, Direction.OUT if out else Direction.IN))
+        direction = Direction.INOUT if inout else Direction.OUT if out else Direction.IN
+        self.params.append(Param(value, direction))
         return value
 
     def index(self, name: str) -> Value:
@@ -55,7 +58,7 @@ class Builder:
         return self.let(f"{out.name}_1", Store(tile, offsets, out))
 
     @contextmanager
-    def nested(self) -> Iterator[list[Stmt]]:
+    def nested(self) -> Generator[list[Stmt]]:
         inner: list[Stmt] = []
         self.blocks.append(inner)
         try:

@@ -6,24 +6,22 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from building import Builder, ops_of
+from building import Builder
 from support import TAILS, exact_ints
 
 from tilewright.analysis.legality import check_legal, check_spaces
 from tilewright.execute.interpreter import interpret
 from tilewright.ir.dtypes import BF16, FP16, FP32, INT8, INT32, DType
 from tilewright.ir.function import Program
-from tilewright.ir.layout import MemorySpace
 from tilewright.ir.op import Level
-from tilewright.ir.scalar import BinaryKind, Value, binary, constant
+from tilewright.ir.scalar import Value, constant
 from tilewright.ir.verify import verify
 from tilewright.ops.broadcast import RowExpandMul, RowExpandSub
 from tilewright.ops.cast import Cast
 from tilewright.ops.create import Full
-from tilewright.ops.elementwise import Add, Exp, Mul
+from tilewright.ops.elementwise import Add, Mul
 from tilewright.ops.matmul import Matmul, MatmulAcc
 from tilewright.ops.reduce import RowMax, RowSum
-from tilewright.ops.shape import Reshape, Slice, TransposeView
 from tilewright.passes.tile.infer_spaces import infer_spaces
 from tilewright.passes.tile.legalize_dtypes import legalize_dtypes
 from tilewright.passes.tile.legalize_layouts import legalize_layouts

@@ -85,7 +85,7 @@ def _path(src: DType, dst: DType, target: Target, passable: Callable[[DType], bo
         return []
     paths: list[list[DType]] = [[src]]
     seen = {src}
-    known = [dtype for dtype in sorted(target.dtypes.held, key=lambda d: (-d.bits, d.name))]
+    known = sorted(target.dtypes.held, key=lambda d: (-d.bits, d.name))
     while paths:
         longer: list[list[DType]] = []
         for path in paths:

@@ -15,14 +15,14 @@ from dataclasses import dataclass, field
 from math import lcm
 
 from tilewright.analysis.footprint import packs_masks
-from tilewright.analysis.spaces import tile_operands
+from tilewright.analysis.spaces import index_of, rearranges, tile_operands
 from tilewright.ir.dtypes import BOOL, INDEX
 from tilewright.ir.function import Function
 from tilewright.ir.layout import COL_MAJOR, ROW_MAJOR, Layout, SLayout
 from tilewright.ir.loops import Contract, Elementwise, Index, Map, Reduce
 from tilewright.ir.nodes import For, If, Let, Scope, result_of
 from tilewright.ir.op import Op
-from tilewright.ir.scalar import Binary, BinaryKind, Scalar, Value, linear_terms
+from tilewright.ir.scalar import Value
 from tilewright.ir.types import ScalarType, TileType
 from tilewright.targets import Target
 
@@ -153,40 +153,21 @@ def _tie_index(found: Extents, made: Value, source: Value, op: Op, form: Index) 
     indices = tuple(Value(f"i{axis}", ScalarType(INDEX)) for axis in range(tile_type(made).rank))
     mapped = form.map(op, *indices)
     axes = [-1] * len(indices)
-    window, plain = False, True
+    window = False
     for axis, scalar in enumerate(mapped):
-        base = _offset_of(scalar, indices)
-        if base in indices:
-            position = indices.index(base)  # type: ignore[arg-type]
-            axes[position] = axis
-            if scalar is base and tile_type(source).shape[axis] == tile_type(made).shape[position]:
-                found.tie((source, axis), (made, position))
-            else:
-                window = True
-        elif not isinstance(scalar, int) and any(index in _values(scalar) for index in indices):
-            plain = False
-    if not plain:
+        base = index_of(scalar, indices)
+        if base is None:
+            continue
+        position = indices.index(base)
+        axes[position] = axis
+        if scalar is base and tile_type(source).shape[axis] == tile_type(made).shape[position]:
+            found.tie((source, axis), (made, position))
+        else:
+            window = True
+    if rearranges(op, tile_type(made)):
         found.rearranging.append((made, source))
     elif window:
         found.windows.append((made, source, tuple(axes)))
-
-
-def _offset_of(scalar: Scalar, indices: tuple[Value, ...]) -> Scalar:
-    """`i` of `i + offset` and of `offset + i`; `scalar` itself otherwise."""
-    if isinstance(scalar, Binary) and scalar.kind in (BinaryKind.ADD, BinaryKind.SUB):
-        inside = [value for value in _values(scalar) if value in indices]
-        terms, _ = linear_terms(scalar)
-        if len(inside) == 1 and terms.get(inside[0]) == 1:
-            return inside[0]
-    return scalar
-
-
-def _values(scalar: Scalar) -> list[Value]:
-    if isinstance(scalar, Value):
-        return [scalar]
-    if isinstance(scalar, int):
-        return []
-    return [value for child in scalar.children() for value in _values(child)]
 
 
 # --- rounding -----------------------------------------------------------------------------------------------------
@@ -225,8 +206,8 @@ def box_of(value: Value, found: Extents) -> tuple[int, int]:
     if packs_masks(target) and kind.dtype is BOOL:
         return 1, 1
     layout = kind.view.layout or plain_layout(value, found)
-    rows, cols = target.box(kind.space, layout, kind.dtype, kind.static_shape if _spared(value, found, layout) else None)
-    return rows, cols
+    shape = kind.static_shape if _spared(value, found, layout) else None
+    return target.box(kind.space, layout, kind.dtype, shape)
 
 
 def _spared(value: Value, found: Extents, layout: Layout) -> bool:

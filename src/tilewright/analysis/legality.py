@@ -14,7 +14,13 @@ from __future__ import annotations
 
 from tilewright.analysis.footprint import footprint, physical
 from tilewright.analysis.spaces import (
-    DDR, accepts, inherited_field, is_transfer, read_tensor, stores_tile, tile_operands,
+    DDR,
+    accepts,
+    inherited_field,
+    is_transfer,
+    read_tensor,
+    stores_tile,
+    tile_operands,
 )  # fmt: skip
 from tilewright.errors import Span, VerifyError
 from tilewright.ir.dtypes import BOOL, DType

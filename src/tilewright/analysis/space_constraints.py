@@ -21,9 +21,10 @@ from tilewright.analysis.spaces import (
     is_transfer,
     on_chip,
     read_tensor,
-    sources_of,
+    rearranges,
     stores_tile,
     tile_operands,
+    unboxed,
 )
 from tilewright.ir.function import Function
 from tilewright.ir.layout import MemorySpace
@@ -44,7 +45,8 @@ UNKNOWN_TRIPS = 16
 @dataclass(frozen=True, slots=True)
 class Demand:
     """`value` is read at `slot`. One of: in one of `spaces`; where `other` lives (``same``); in a space with an edge to
-    where `other` lives (``edge``, one of `spaces` if any are given); anywhere, to be taken to where `other` lives (``route``)."""
+    where `other` lives (``edge``; one of `spaces`, if any are given); anywhere, to be taken to where `other` lives
+    (``route``)."""
 
     slot: Slot
     value: Value
@@ -158,6 +160,8 @@ class _Collector:
             domain: Spaces = (space, *self.folded_homes(op, tile)) if tile.space is None else (space,)
         elif followed is not None:
             domain = accepted(op, followed, self.target) or self.everywhere
+            if rearranges(op, tile):
+                domain = unboxed(self.target, domain) or domain
         else:
             domain = homes(op, tile, self.target)
         self.c.add(made, domain, weight)

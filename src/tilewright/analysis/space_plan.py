@@ -14,7 +14,18 @@ from math import inf
 from tilewright.analysis.footprint import fits
 from tilewright.analysis.space_constraints import Constraints, Demand, Slot, loads
 from tilewright.analysis.spaces import (
-    DDR, Spaces, default_rounding, fixed_space, inherited_field, leads, nbytes_of, placing_attribute, read_tensor, same_place, sources_of, tile_operands,
+    DDR,
+    Spaces,
+    default_rounding,
+    fixed_space,
+    inherited_field,
+    leads,
+    nbytes_of,
+    placing_attribute,
+    read_tensor,
+    same_place,
+    sources_of,
+    tile_operands,
 )  # fmt: skip
 from tilewright.ir.dtypes import DType
 from tilewright.ir.layout import MemorySpace
@@ -29,6 +40,9 @@ IMPOSSIBLE = 1e15
 
 UNFIT = 1e12
 """Cycles that stand for a tile that on its own is larger than the memory: a larger memory wins, if there is one."""
+
+NARROW = (MemorySpace.BIAS, MemorySpace.LEFT_SCALE, MemorySpace.RIGHT_SCALE)
+"""Memories for one operand of one kind of operation: nothing is kept there that was not sent there."""
 
 Price = tuple[float, float, int]
 """Cycles, bytes through DDR, moves."""
@@ -119,8 +133,10 @@ class _Planner:
     # --- choosing ---
     def choose(self, root: Value) -> MemorySpace:
         """The cheapest space for a class; the losers are kept for the explanation."""
+        domain = self.c.domain(root)
+        general = tuple(space for space in domain if space not in NARROW) or domain
         priced = sorted(
-            ((self.price(root, space), *self.standing(root, space), space.value, space) for space in self.c.domain(root)),
+            ((self.price(root, space), *self.standing(root, space), space.value, space) for space in general),
             key=lambda entry: entry[:-1],
         )
         best = priced[0][-1]

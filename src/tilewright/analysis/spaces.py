@@ -6,10 +6,12 @@ tiles by these facts, and legality checks the outcome against the same ones.
 
 from __future__ import annotations
 
-from tilewright.ir.layout import MemorySpace
+from tilewright.ir.dtypes import INDEX
+from tilewright.ir.layout import MemorySpace, SLayout
+from tilewright.ir.loops import Index
 from tilewright.ir.op import Effect, FromAttribute, Inherit, Kind, Op
-from tilewright.ir.scalar import Value
-from tilewright.ir.types import TensorType, TileType
+from tilewright.ir.scalar import Scalar, Value, linear_terms, values_in
+from tilewright.ir.types import ScalarType, TensorType, TileType
 from tilewright.targets import Target
 
 Spaces = tuple[MemorySpace, ...]
@@ -85,6 +87,41 @@ def stores_tile(op: Op) -> str | None:
 def is_transfer(op: Op) -> bool:
     """Whether the op takes a tile from one space to another that an attribute names (a move, an extract)."""
     return placing_attribute(op) is not None and bool(tile_operands(op)) and read_tensor(op) is None
+
+
+def rearranges(op: Op, made: TileType) -> bool:
+    """Whether a view reads its source in row-major order in another shape (a reshape), rather than a window of it or
+    its dimensions exchanged: then both must lie row by row. Asked of the index map."""
+    form = op.loops
+    if op.view_of is None or not isinstance(form, Index):
+        return False
+    source: Value = getattr(op, op.view_of)
+    if not isinstance(source.type, TileType) or source.type.shape == made.shape:
+        return False
+    indices = tuple(Value(f"i{axis}", ScalarType(INDEX)) for axis in range(made.rank))
+    mapped = form.map(op, *indices)
+    return any(index_of(scalar, indices) is None and _reads(scalar, indices) for scalar in mapped)
+
+
+def index_of(scalar: Scalar, indices: tuple[Value, ...]) -> Value | None:
+    """`i` when `scalar` is `i` plus something that mentions no index."""
+    if isinstance(scalar, int):
+        return None
+    terms, _ = linear_terms(scalar)
+    inside = [index for index in indices if index in terms]
+    if len(inside) != 1 or terms[inside[0]] != 1:
+        return None
+    rest = (term for term in terms if term is not inside[0])
+    return None if any(_reads(term, indices) for term in rest) else inside[0]
+
+
+def _reads(scalar: Scalar, indices: tuple[Value, ...]) -> bool:
+    return not isinstance(scalar, int) and any(value in indices for value in values_in(scalar))
+
+
+def unboxed(target: Target, spaces: Spaces) -> Spaces:
+    """Those of `spaces` in which a tile is a plain matrix."""
+    return tuple(space for space in spaces if target.layout(space, (16, 16)).slayout is SLayout.NONE_BOX)
 
 
 def fills(op: Op) -> bool:

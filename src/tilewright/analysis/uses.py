@@ -12,7 +12,8 @@ from tilewright.ir.scalar import Value
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """One use of `value`: the statement, and the field of its operation that holds the value (None: not an operand field)."""
+    """One use of `value`: the statement, and the field of its operation that holds the value (None: it is no
+    operand there)."""
 
     value: Value
     stmt: Stmt

@@ -22,15 +22,26 @@ from tilewright.ir.dtypes import BOOL, FP32, DType
 from tilewright.ir.function import FunctionKind, Program
 from tilewright.ir.loops import Contract, Elementwise, Reduce
 from tilewright.ir.nodes import Block, Let
-from tilewright.ir.op import Kind, Op, is_array, operand_values
+from tilewright.ir.op import Kind, Level, Op, is_array, operand_values
 from tilewright.ir.rewrite import Rewriter
 from tilewright.ir.scalar import (
-    Binary, BinaryKind, Expr, Scalar, Select, Value, cast, constant, constant_value, dtype_of,
+    Binary,
+    BinaryKind,
+    Scalar,
+    Select,
+    Value,
+    cast,
+    constant,
+    constant_value,
+    dtype_of,
 )  # fmt: skip
 from tilewright.ir.types import ScalarType, TileType
 from tilewright.ops.cast import Cast
+from tilewright.ops.create import Full
+from tilewright.ops.select import COMPARISONS, Cmp, Sel
 from tilewright.targets import Target
 
+NOT_EQUAL = next(code for code, (kind, _) in enumerate(COMPARISONS) if kind is BinaryKind.NE)
 CHOOSING = frozenset((BinaryKind.MIN, BinaryKind.MAX))
 
 
@@ -80,6 +91,9 @@ class _Legalizer(Rewriter):
     # --- conversions ---
     def conversion(self, stmt: Let, op: Op) -> None:
         source = self.converted(op)
+        if BOOL in (source.dtype, stmt.target.dtype) and not self.target.native_cast(source.dtype, stmt.target.dtype):
+            self.truth(stmt, source)
+            return
         chain = cast_chain(source.dtype, stmt.target.dtype, self.target)
         if chain is None:
             raise UnsupportedError(
@@ -97,6 +111,22 @@ class _Legalizer(Rewriter):
             at = self.cast(at, step.dtype, name, stmt.span, op if step.rounds else None)
         last = self.cast_op(at, stmt.target.dtype, stmt.span, op if chain[-1].rounds else None)
         self.emit(Let(stmt.target, last, span=stmt.span))
+
+    def truth(self, stmt: Let, source: Value) -> None:
+        """To a mask: a comparison with 0. From a mask: 1 where it holds, else 0."""
+        kind = stmt.target.type
+        assert isinstance(kind, TileType)
+        if kind.dtype is BOOL:
+            self.arithmetic(stmt, Cmp(source, constant(0, source.dtype), NOT_EQUAL, span=stmt.span))
+            return
+        one, zero = constant(1, kind.dtype), constant(0, kind.dtype)
+        fill = Full(kind.shape, kind.dtype, one, kind.view.valid_shape, level=Level.TILE, span=stmt.span)
+        inferred = fill.infer()
+        assert isinstance(inferred, TileType)
+        placed = inferred if kind.space is None else inferred.with_(space=kind.space)
+        ones = Value(f"{stmt.target.name}_one", placed, stmt.span)
+        self.arithmetic(Let(ones, fill, span=stmt.span), fill)
+        self.arithmetic(stmt, Sel(source, ones, zero, span=stmt.span))
 
     def converted(self, op: Op) -> Value:
         return self.value(next(value for _, value in op.operand_items()))
@@ -138,7 +168,7 @@ class _Legalizer(Rewriter):
         if narrow <= taken or not arrays or len(narrow) > 1 or narrow == {BOOL}:
             if not narrow <= taken and narrow != {BOOL}:
                 raise self.unsupported(stmt, op, narrow, taken)
-            super().visit_let(stmt)
+            super().visit_let(stmt if op is stmt.value else Let(stmt.target, op, span=stmt.span))
             return
         (dtype,) = narrow
         wide = self.wide_type(op, dtype, taken)
@@ -199,7 +229,8 @@ def widen_scalar(scalar: Scalar, narrow: DType, wide: DType) -> Scalar:
         return cast(scalar, wide)
     if dtype_of(scalar) is not narrow and not isinstance(scalar, int):
         return scalar
-    return constant(np.asarray(value).astype(np.dtype(narrow.numpy)).item(), wide)
+    rounded = np.asarray(value).astype(np.dtype(narrow.numpy))
+    return constant(float(rounded) if narrow.is_float else int(rounded), wide)
 
 
 def chooses(op: Op, dtype: DType) -> bool:
@@ -223,4 +254,4 @@ def _only_chooses(scalar: Scalar) -> bool:
         return all(map(_only_chooses, scalar.children()))
     if isinstance(scalar, Select):
         return all(map(_only_chooses, scalar.children()))
-    return isinstance(scalar, int | Value) or (isinstance(scalar, Expr) and not scalar.children())
+    return isinstance(scalar, int) or not scalar.children()

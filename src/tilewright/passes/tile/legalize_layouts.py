@@ -4,6 +4,7 @@ Before (910B):  x = pl.tile.load(a, [0, 0], [17, 72], target_memory=pl.Mem.Mat) 
 After:          x = pl.tile.load(a, [0, 0], [32, 80], valid_shape=[17, 72], target_memory=pl.Mem.Mat, ...)
 
 In this order:
+  - Transposing loads say how their tiles lie (`ZN` in boxes), or become a load and a transposition.
   - Physical extents are rounded up per class of dimensions that operations tie together (`analysis.extents`). A
     reshape that a box gets in the way of goes through a temporary tensor.
   - Operands of a product whose K is no multiple of the box are filled with zeros, both of them.
@@ -22,6 +23,7 @@ from tilewright.ir.function import Function, FunctionKind, Program
 from tilewright.passes.tile.layouts.marks import mark_layouts
 from tilewright.passes.tile.layouts.padding import pad_products
 from tilewright.passes.tile.layouts.resize import resize
+from tilewright.passes.tile.layouts.transposed import turn_loads
 from tilewright.passes.tile.layouts.vectors import turn_vectors
 from tilewright.targets import Target
 
@@ -32,6 +34,8 @@ def legalize_layouts(program: Program, target: Target) -> Program:
     def function(function: Function) -> Function:
         if function.kind is not FunctionKind.INCORE:
             return function
+        # Before resizing: a tile turned over has another box.
+        function = turn_loads(function, target)
         function = resize(function, target)
         function = pad_products(function)
         # After resizing: a column of one element grows to a box of them, and only then differs from a row.

@@ -113,13 +113,13 @@ class _Router(Rewriter):
         assert isinstance(kind, TileType)
         if hop.src is DDR:
             before = self.value_type(op, name)
-            padded = kind.view.pad is not Pad.NULL
+            pad = None if kind.view.pad is Pad.NULL else kind.view.pad
             last: Op = Load(
-                at, (0,) * kind.rank, before.shape, before.valid, hop.dst,
-                **({"pad_value": getattr(op, "pad_value", None)} if padded else {}), span=stmt.span,
+                at, (0,) * kind.rank, before.shape, before.valid, hop.dst, pad_value=pad, span=stmt.span
             )  # fmt: skip
         else:
-            last = op.replace(**{name: at})
+            rounded = {} if at.dtype is not kind.dtype else {"target_type": None}  # an earlier hop did that
+            last = op.replace(**{name: at}, **rounded)
         self.emit(Let(stmt.target, last, span=stmt.span))
 
     def value_type(self, op: Op, name: str) -> TileType:

@@ -46,7 +46,8 @@ class _Marker(Rewriter):
         if kind.space not in ENGINE or layout is None or layout.slayout is SLayout.NONE_BOX or kind.rank < 2:
             return False
         box = self.target.box(kind.space, layout, kind.dtype, kind.static_shape)
-        return any(_rounded(v, side) != size for v, size, side in zip(kind.valid[-2:], kind.shape[-2:], box, strict=True))
+        sides = zip(kind.valid[-2:], kind.shape[-2:], box, strict=True)
+        return any(_rounded(valid, side) != size for valid, size, side in sides)
 
     def visit_let(self, stmt: Let) -> None:
         op, old = stmt.value, stmt.target.type

@@ -72,7 +72,7 @@ class _Turner(Rewriter):
         maps = op.loops.maps
         given = [(name, value) for name, value in tile_operands(op) if not op.field(name).scratch]
         for index, (_, value) in enumerate(given):
-            if index < len(maps) and maps[index] is not Map.FULL or not self.is_column(tile_type(value)):
+            if (index < len(maps) and maps[index] is not Map.FULL) or not self.is_column(tile_type(value)):
                 raise self.unsupported(stmt, op, "use the plain elementwise operation on two vectors of one shape")
         fields: dict[str, object] = {name: self.row(self.value(value), stmt) for name, value in given}
         if not given:  # made of nothing: stated as a row at once
