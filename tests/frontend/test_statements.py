@@ -13,7 +13,9 @@ from tilewright.ir.nodes import For, If, Let, Scope
 from tilewright.ir.verify import verify
 
 HEADER = "import tilewright.language as pl\n\n"
-PARAMETERS = "a: pl.Tensor[[64, 64], pl.FP32], b: pl.Tensor[[64, 64], pl.FP32], out: pl.Out[pl.Tensor[[64, 64], pl.FP32]]"
+PARAMETERS = (
+    "a: pl.Tensor[[64, 64], pl.FP32], b: pl.Tensor[[64, 64], pl.FP32], out: pl.Out[pl.Tensor[[64, 64], pl.FP32]]"
+)
 
 
 def read(body: str, parameters: str = PARAMETERS, kind: str = "incore") -> Program:

@@ -7,7 +7,6 @@ here and now, within bounds, so that no source text can keep the reader busy.
 from __future__ import annotations
 
 import ast
-import math
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -37,13 +36,15 @@ KINDS: dict[type[ast.AST], BinaryKind] = {
 
 
 def _power(a: Any, b: Any) -> Any:
-    if isinstance(b, int) and (abs(b) > 64 or (isinstance(a, int) and b < 0)):
-        return float(a) ** b if abs(b) <= 64 else math.nan
+    if isinstance(a, int) and isinstance(b, int):
+        if b < 0:
+            return float(a) ** b
+        return a**b if b <= 64 or abs(a) <= 1 else 2 * LARGEST
     return a**b
 
 
 def _shift(a: int, b: int) -> int:
-    return a << b if 0 <= b < 64 else LARGEST
+    return a << b if 0 <= b < 64 else 2 * LARGEST
 
 
 _NOW: dict[type[ast.AST], Callable[[Any, Any], Any]] = {

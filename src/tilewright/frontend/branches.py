@@ -55,6 +55,9 @@ def read_if(context: Context, node: ast.If) -> None:
     decided = condition(context, node.test)
     if isinstance(decided, bool) and not isinstance(node.test, ast.Constant):
         context.statements(node.body if decided else node.orelse)
+        given, context.pending = context.pending, None
+        for name, value in zip(given.names, given.values, strict=True) if given is not None else ():
+            context.scope.set(name, value)
         return
     decided = as_scalar(decided)
     assert decided is not None

@@ -81,7 +81,11 @@ def method_kind(node: ast.FunctionDef, names: Names, file: str) -> FunctionKind:
 
 # --- parameters ---------------------------------------------------------------------------------------------------
 def parse_annotation(annotation: ast.expr | None, file: str) -> ast.expr | None:
-    """The annotation itself; one written as a string is read (its places are then those of the string)."""
+    """The annotation itself; one written as a string is read (its places are then those of the string). `Any` and
+    `object` say nothing, as no annotation does."""
+    if isinstance(annotation, ast.Name | ast.Attribute):
+        said = annotation.id if isinstance(annotation, ast.Name) else annotation.attr
+        return None if said in ("Any", "object") else annotation
     if not isinstance(annotation, ast.Constant) or not isinstance(annotation.value, str):
         return annotation
     try:

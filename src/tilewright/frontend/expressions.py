@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from enum import Enum
 from typing import Any, cast
 
 from tilewright.errors import CallError, LanguageError, TilewrightError, UndefinedNameError
@@ -20,6 +21,7 @@ from tilewright.frontend.bindings import (
     SelfName,
     as_scalar,
     describe,
+    from_python,
     is_number,
     is_scalar,
 )  # fmt: skip
@@ -121,6 +123,8 @@ def _attribute(context: Context, node: ast.Attribute) -> object:
             found = context.source.names.member(cls, node.attr, ast.unparse(node))
         case SelfName():
             return _method(context, node.attr)
+        case Enum() if node.attr in ("name", "value"):
+            found = from_python(owner.name if node.attr == "name" else owner.value)
         case Value() if is_array(owner):
             return array_attribute(context, owner, node)
         case _:

@@ -9,21 +9,38 @@ from __future__ import annotations
 
 import ast
 import linecache
+import sys
 from collections.abc import Callable, Iterator
+from enum import Enum
 from types import CodeType, FunctionType
 from typing import Any, cast
 
 from tilewright.errors import LanguageError
-from tilewright.frontend.bindings import BUILTINS, MISSING, Builtin, Kernel, LanguageName, Missing, from_python
+from tilewright.frontend.bindings import (
+    BUILTINS,
+    MISSING,
+    Builtin,
+    DynamicSymbol,
+    Kernel,
+    LanguageName,
+    Missing,
+    from_python,
+)
 from tilewright.frontend.decorators import method_kind, parameter_specs
 from tilewright.frontend.syntax import FunctionSource, ParameterSpec, choose_entry
+from tilewright.ir.dtypes import DType
 from tilewright.ir.function import FunctionKind
+from tilewright.ir.types import MemRef
 
 
 class PythonNames:
-    """Closure variables, then globals, then a few builtins. Each name read is recorded."""
+    """Closure variables, then what the function around had when the kernel was defined (annotations are no part of a
+    closure), then globals, then a few builtins. Each name read is recorded."""
 
-    def __init__(self, function: FunctionType, read: dict[str, Callable[[], object]]) -> None:
+    def __init__(
+        self, function: FunctionType, read: dict[str, Callable[[], object]], around: dict[str, object]
+    ) -> None:
+        self._around = around
         self._cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
         self._globals = function.__globals__
         self._read = read
@@ -35,6 +52,8 @@ class PythonNames:
                 return cell.cell_contents
             except ValueError:
                 return MISSING
+        if name in self._around:
+            return self._around[name]
         return self._globals.get(name, MISSING)
 
     def lookup(self, name: str) -> object:
@@ -74,6 +93,7 @@ class KernelSource:
         self._owner = owner
         self._read: dict[str, Callable[[], object]] = {}
         self._functions: dict[str, FunctionSource] | None = None
+        self._around = around(owner)
 
     @classmethod
     def from_function(cls, function: Any, kind: FunctionKind = FunctionKind.ORCHESTRATION) -> KernelSource:
@@ -103,7 +123,7 @@ class KernelSource:
             if self.kind is not None:
                 function = cast("FunctionType", self._owner)
                 node = find_function(function.__code__)
-                names = PythonNames(function, self._read)
+                names = PythonNames(function, self._read, self._around)
                 self._functions = {self.name: FunctionSource(self.name, node, self.file, self.kind, names)}
             else:
                 self._functions = self._methods()
@@ -113,7 +133,7 @@ class KernelSource:
         found: dict[str, FunctionSource] = {}
         for name, item in cast("dict[str, object]", vars(self._owner)).items():
             if isinstance(item, FunctionType):
-                node, names = find_function(item.__code__), PythonNames(item, self._read)
+                node, names = find_function(item.__code__), PythonNames(item, self._read, self._around)
                 kind = method_kind(node, names, self.file)
                 found[name] = FunctionSource(name, node, self.file, kind, names, found)
         return found
@@ -153,6 +173,19 @@ def _frozen(value: object) -> object:
         return tuple(_frozen(item) for item in cast("tuple[object, ...]", value))
     return (type(value).__name__, repr(value) if isinstance(value, float) else value)
 
+
+def around(owner: Any) -> dict[str, object]:
+    """The constants among the variables of the function in which `owner`, a function or class, is being defined."""
+    name, inside, _ = cast("str", owner.__qualname__).rpartition(".<locals>.")
+    frame = sys._getframe(1) if inside else None  # pyright: ignore[reportPrivateUsage]
+    while frame is not None:
+        if frame.f_code.co_qualname == name:
+            return {key: value for key, value in frame.f_locals.items() if isinstance(value, _CONSTANTS)}
+        frame = frame.f_back
+    return {}
+
+
+_CONSTANTS = (bool, int, float, str, tuple, DType, DynamicSymbol, Enum, MemRef)
 
 # --- finding the syntax tree --------------------------------------------------------------------------------------
 _FILES: dict[str, tuple[int, dict[int, list[ast.FunctionDef]]]] = {}

@@ -146,8 +146,14 @@ def read_function(
     parameters = Parameters(context, arguments)
     params = parameters.bind()
     body, last = _split(source.node.body)
-    context.facts = analyse([*body, last] if last is not None else body, partial(_writes, source), context.scope.outputs)
+    context.facts = analyse(
+        [*body, last] if last is not None else body, partial(_writes, source), context.scope.outputs
+    )
     context.statements(body)
+    if context.pending is not None:
+        raise LanguageError(
+            "pl.yield_ ends a loop, a branch or a scope", span=context.pending.span, help="use return in a kernel"
+        )
     results = returned(context, last)
     _check_results(context, results, last)
     implicit = _implicit(context, results, last)
