@@ -72,6 +72,9 @@ from tilewright.runtime.jit import jit
 from tilewright.runtime.program import function, program
 from tilewright.text.names import Level, SplitMode, TensorLayout
 
+# Last: they are kernels, and read the names above.
+from tilewright.language.composites import erf, gelu, pow, sigmoid, silu, softmax, tanh  # isort: skip
+
 MemorySpace = Mem
 dynamic = DynamicSymbol
 
@@ -80,9 +83,9 @@ __all__ = [
     "INDEX", "INT16", "INT32", "INT4", "INT64", "INT8", "InOut", "Layout", "Level", "Mem", "MemRef", "MemorySpace",
     "Out", "PadValue", "SLayout", "Scalar", "SplitMode", "Tensor", "TensorLayout", "TensorView", "Tile", "TileLayout",
     "TileView", "Tuple", "UINT16", "UINT32", "UINT64", "UINT8", "array", "at", "bind_dynamic", "cluster", "cond",
-    "const", "dynamic", "func_attr", "function", "jit", "max", "min", "parallel", "parse", "pipeline", "program",
-    "range", "split_aiv", "spmd", "static_assert", "static_print", "static_range", "system", "tensor", "tile",
-    "unroll", "while_", "yield_",
+    "const", "dynamic", "erf", "func_attr", "function", "gelu", "jit", "max", "min", "parallel", "parse", "pipeline",
+    "pow", "program", "range", "sigmoid", "silu", "softmax", "split_aiv", "spmd", "static_assert", "static_print",
+    "static_range", "system", "tanh", "tensor", "tile", "unroll", "while_", "yield_",
 ]  # fmt: skip
 
 
