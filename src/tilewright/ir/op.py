@@ -322,6 +322,14 @@ class Op(metaclass=OpMeta):
         positions in a tile override it. Raises `UnsupportedError` where rows and columns cannot say it."""
         return self.with_operands(replace)
 
+    def matrices(self) -> Shape:
+        """Of a transfer of several matrices between DDR and the chip: how many, per leading dimension. Else empty."""
+        return ()
+
+    def matrix(self, index: tuple[int, ...]) -> Op:
+        """The transfer of one of `matrices`."""
+        raise AssertionError(f"{self.name} moves one matrix")
+
     # --- mechanical, written by the metaclass ---
     def uses(self) -> list[Value]:
         """The SSA values read, operands and those inside scalar expressions, with repetitions."""

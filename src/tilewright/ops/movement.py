@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.errors import DTypeError, ShapeError, UnsupportedError
+from tilewright.errors import DTypeError, ShapeError
 from tilewright.ir.dtypes import BF16, FP16, FP32, INT32, DType
 from tilewright.ir.layout import BLayout, Compact, Layout, MemorySpace, Pad, SLayout, implied_layout
 from tilewright.ir.loops import Index, Update
@@ -167,15 +167,15 @@ class Load(Op, name="load", levels=(TILE,), result_space=FromAttribute("target_m
             valid = None if op.valid_shape is None else (1, *op.valid_shape)
             return op.replace(shapes=(1, *op.shapes), valid_shape=valid)
         lead = len(op.shapes) - 2
-        if any(extent != 1 for extent in op.shapes[:lead]):
-            raise UnsupportedError(
-                "a load of several matrices has no form with two dimensions",
-                span=op.span,
-                required="extent 1 in all dimensions but the last two",
-                found=str(list(op.shapes)),
-                help="loop over the leading dimensions, and load one matrix in each trip",
-            )
         return op.replace(shapes=op.shapes[lead:], valid_shape=op.valid_shape and op.valid_shape[lead:])
+
+    def matrices(self) -> Shape:
+        return _several(self.shapes, self.region)
+
+    def matrix(self, index: tuple[int, ...]) -> Op:
+        lead = len(self.shapes) - 2
+        valid = self.valid_shape and self.valid_shape[lead:]
+        return self.replace(offsets=_at(self.offsets, index), shapes=self.shapes[lead:], valid_shape=valid)
 
 
 class Store(Op, name="store", levels=(TILE,), writes="output_tensor"):
@@ -263,18 +263,29 @@ class Store(Op, name="store", levels=(TILE,), writes="output_tensor"):
 
     def flattened(self, replace: Callable[[Value], Scalar]) -> Op:
         op, extents = self.with_operands(replace), self.shapes or meaning_of(self.tile.type)
-        lead = len(extents) - 2
-        if any(extent != 1 for extent in extents[: max(0, lead)]):
-            raise UnsupportedError(
-                "a store of several matrices has no form with two dimensions",
-                span=self.span,
-                required="extent 1 in all dimensions but the last two",
-                found=str(list(extents)),
-                help="loop over the leading dimensions, and store one matrix in each trip",
-            )
-        if lead < 0:
+        if len(extents) < 2:
             return op.replace(shapes=tuple(substitute(extent, replace) for extent in extents))
-        return op.replace(shapes=op.shapes and op.shapes[lead:])
+        return op.replace(shapes=op.shapes and op.shapes[-2:])
+
+    def matrices(self) -> Shape:
+        extents = self.shapes or meaning_of(self.tile.type)
+        return _several(extents, extents)
+
+    def matrix(self, index: tuple[int, ...]) -> Op:
+        return self.replace(offsets=_at(self.offsets, index), shapes=None)
+
+
+def _several(shapes: Shape, region: Shape) -> Shape:
+    """The leading extents of a region of several matrices, all of them read or written."""
+    lead = shapes[:-2]
+    return lead if any(extent != 1 for extent in lead) and region[:-2] == lead else ()
+
+
+def _at(offsets: Shape, index: tuple[int, ...]) -> Shape:
+    """Offsets of the matrix at `index` of the region at `offsets`."""
+    first = len(offsets) - 2 - len(index)
+    moved = zip(offsets[first:-2], index, strict=True)
+    return (*offsets[:first], *(binary(BinaryKind.ADD, offset, i) for offset, i in moved), *offsets[-2:])
 
 
 def _no_ones(shape: Shape) -> Shape:

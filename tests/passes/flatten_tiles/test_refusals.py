@@ -16,7 +16,7 @@ def kernel(*lines: str) -> tw.Program:
 @pl.program(entry="main")
 class Program:
     @pl.function(type=pl.FunctionType.InCore)
-    def main(self, a: pl.Tensor[[4, 8, 16], pl.FP32], out: pl.Out[pl.Tensor[[4, 8, 16], pl.FP32]]):
+    def main(self, a: pl.Tensor[[4, 8, 16], pl.FP32], b: pl.Tensor[[65, 8, 16], pl.FP32], out: pl.Out[pl.Tensor[[4, 8, 16], pl.FP32]]):
         {body}
 """
     )
@@ -25,11 +25,11 @@ class Program:
 @pytest.mark.parametrize(
     ("error", "message", "lines"),
     [
-        (UnsupportedError, "load of several matrices", ["x = pl.tile.load(a, [0, 0, 0], [4, 8, 16])"]),
+        (UnsupportedError, "too many matrices", ["x = pl.tile.load(b, [0, 0, 0], [65, 8, 16])"]),
         (
-            UnsupportedError,
-            "store of several matrices",
-            ["x = pl.tile.full([4, 8, 16], pl.FP32, 1.0)", "out_1 = pl.tile.store(x, [0, 0, 0], out)"],
+            ValidShapeError,
+            "no box of its rows",
+            ["x = pl.tile.load(a, [0, 0, 0], [4, 8, 16], valid_shape=[4, 7, 16])"],
         ),
         (
             UnsupportedError,

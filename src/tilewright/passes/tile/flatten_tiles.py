@@ -7,20 +7,31 @@ Ensures: a tile [N] is [1, N], and leading dimensions are multiplied into rows: 
          their dimensions. A reshape that this makes the identity is gone.
 After:   x = pl.tile.load(a, [i, 0, 0], [16, 64])
          v = pl.tile.load(b, [0], [1, 64])
-Refuses: what rows and columns cannot say: a load or store of several matrices at once, a part of a tile that is no
-         run of its rows, a valid part that is no box of rows and columns."""
+Several matrices that are loaded or stored at once are so one by one, at most `MAX_MATRICES`.
+Refuses: what rows and columns cannot say: a part of a tile that is no run of its rows, a valid part that is no box of
+         rows and columns, a number of matrices that is not constant."""
 
 from __future__ import annotations
+
+from itertools import product
+from math import prod
 
 from tilewright.analysis.views import Orientation, orientation, viewed
 from tilewright.errors import TilewrightError, UnsupportedError
 from tilewright.ir.function import Function, Program
 from tilewright.ir.nodes import Let
-from tilewright.ir.op import Op
+from tilewright.ir.op import Level, Op
 from tilewright.ir.rewrite import Rewriter, placed_like
-from tilewright.ir.scalar import Value
+from tilewright.ir.scalar import BinaryKind, Scalar, Shape, Value, binary
+from tilewright.ir.storage import written_operand
 from tilewright.ir.types import TileType
+from tilewright.ops.create import Create
 from tilewright.ops.flat import flat_type
+from tilewright.ops.parts import Assemble
+from tilewright.ops.shape import Slice
+
+MAX_MATRICES = 64
+"""Matrices of one transfer: each is an instruction of its own."""
 
 
 def flatten_tiles(program: Program) -> Program:
@@ -44,6 +55,9 @@ class _Flattener(Rewriter):
             raise error.at(stmt.span) from None
 
     def _flat(self, stmt: Let, op: Op) -> None:
+        if op.matrices():
+            self._one_by_one(stmt, op, op.matrices())
+            return
         flat = op.flattened(self.get)
         old = stmt.target.type
         if not isinstance(old, TileType):
@@ -64,6 +78,49 @@ class _Flattener(Rewriter):
             self.bind(stmt.target, below)
             return
         self.emit(Let(self.retype(stmt.target, kind), flat, span=stmt.span))
+
+    def _one_by_one(self, stmt: Let, op: Op, lead: Shape) -> None:
+        """A transfer of several matrices: they stand below one another in the tile."""
+        count = prod(extent if isinstance(extent, int) else MAX_MATRICES + 1 for extent in lead)
+        if count > MAX_MATRICES:
+            raise UnsupportedError(
+                "too many matrices are moved between DDR and the chip at once",
+                required=f"a constant number, at most {MAX_MATRICES}",
+                found=f"{list(lead)}",
+                help="loop over the leading dimensions, and move one matrix in each trip",
+            )
+        moves = [op.matrix(index) for index in product(*(range(e) for e in lead if isinstance(e, int)))]
+        if written_operand(op) is None:
+            self._load(stmt, moves)
+        else:
+            self._store(stmt, op, moves)
+
+    def _load(self, stmt: Let, moves: list[Op]) -> None:
+        old = stmt.target.type
+        assert isinstance(old, TileType)
+        kind = flat_type(old)
+        name, span = stmt.target.name, stmt.span
+        whole = self.let(Create(kind.shape, kind.dtype, kind.space, level=Level.TILE, span=span), name, span)
+        row: Scalar = 0
+        for move in moves:
+            part = self.let(move.with_operands(self.get), name, span)
+            whole = self.let(Assemble(whole, part, (row, 0), level=Level.TILE, span=span), name, span)
+            assert isinstance(part.type, TileType)
+            row = binary(BinaryKind.ADD, row, part.type.shape[0])
+        self.bind(stmt.target, whole)
+
+    def _store(self, stmt: Let, op: Op, moves: list[Op]) -> None:
+        name, span = stmt.target.name, stmt.span
+        ((field, tile),) = ((name, value) for name, value in op.operand_items() if isinstance(value.type, TileType))
+        assert isinstance(tile.type, TileType)
+        window, row = tile.type.valid[-2:], 0
+        out = self.value(written_operand(op) or tile)
+        for move in moves:
+            part = Slice(self.value(tile), window, (row, 0), level=Level.TILE, span=span)
+            fields = {field: self.let(part, tile.name, span), move.writes or field: out}
+            out = self.let(move.with_operands(self.get).replace(**fields), name, span)
+            row = binary(BinaryKind.ADD, row, tile.type.shape[-2])
+        self.bind(stmt.target, out)
 
 
 def _is_flat(value: Value) -> bool:
