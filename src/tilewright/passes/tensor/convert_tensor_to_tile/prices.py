@@ -30,6 +30,8 @@ NO_ROUTE = 1e12
 the line of the move (`legalize_moves`)."""
 BOX_BYTES = 512
 """Bytes of a box that may be read either way (Ascend: 16 x 32 B; pto-isa)."""
+EVERY_ELEMENT = "fill"
+"""The class of work whose price a transposition has: every element is written once."""
 ORDERS_UP_TO = 4
 """Forms whose every order of making is tried; there are hardly ever more than two."""
 
@@ -113,7 +115,7 @@ class Prices:
         if a.space is b.space:
             if self.is_view(a.space):
                 return (0.0, 0, 0, 1)
-            cycles = self.target.vector_cycles("move", nbytes, kind.dtype)
+            cycles = self.target.vector_cycles(EVERY_ELEMENT, nbytes, kind.dtype)
             return (cycles if self.is_transposed_in(a.space) else NO_ROUTE, 0, 1, 1)
         if a.transposed is not b.transposed:
             return None
