@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tilewright.analysis.cost import edge_of, space_of
 from tilewright.ir.function import Function
+from tilewright.ir.layout import MemorySpace
 from tilewright.ir.nodes import Let
 from tilewright.ir.op import Op
-from tilewright.ir.types import TileType
 from tilewright.targets import Target
 
 CORE = "core"
@@ -20,15 +20,16 @@ def core_of(stmt: Let, target: Target) -> str | None:
     op = stmt.value
     if not isinstance(op, Op):
         return None
-    edge = edge_of(op, stmt.target.type, target)
+    types = (stmt.target.type, *(value.type for _, value in op.operand_items()))
+    spaces = [space for space in map(space_of, types) if space is not None]
+    on_chip = [space for space in spaces if space is not MemorySpace.DDR]
+    if not on_chip:
+        return None
+    # Only what goes from one space to another can be a move, and have an edge.
+    edge = edge_of(op, stmt.target.type, target) if len(set(spaces)) > 1 else None
     if edge is not None and edge.core is not None:
         return edge.core
-    types = [stmt.target.type, *(value.type for _, value in op.operand_items())]
-    for kind in types:
-        space = space_of(kind) if isinstance(kind, TileType) else None
-        if space is not None:
-            return target.core_of_space(space)
-    return None
+    return target.core_of_space(on_chip[0])
 
 
 def cores_of(function: Function, target: Target) -> set[str]:

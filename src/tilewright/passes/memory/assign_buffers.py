@@ -34,8 +34,8 @@ def assign_buffers(program: Program, target: Target) -> Program:
     def transform(function: Function) -> Function:
         if function.kind is FunctionKind.ORCHESTRATION:
             return function
-        function = _with_copies(function, target)
-        return _Apply(plan_buffers(function, target)).function(function)
+        function, plan = _with_copies(function, target)
+        return _Apply(plan).function(function)
 
     return program.map(transform)
 
@@ -218,12 +218,12 @@ def _add(ranges: list[tuple[int, int]], span: tuple[int, int]) -> None:
 
 
 # --- copies -------------------------------------------------------------------------------------------------------
-def _with_copies(function: Function, target: Target) -> Function:
-    """`function` with the copies that sharing needs; a fixed point after at most three rounds."""
+def _with_copies(function: Function, target: Target) -> tuple[Function, BufferPlan]:
+    """`function` with the copies that sharing needs, and its plan; a fixed point after at most three rounds."""
     for _ in range(3):
         plan = plan_buffers(function, target)
         if not plan.copies:
-            return function
+            return function, plan
         function = _InsertCopies(plan, target).function(function)
     raise AccumulatorError("carried tiles cannot be given one buffer each", span=function.span)
 

@@ -14,18 +14,23 @@ A loop over several phases becomes one loop in each; a workspace made inside it 
 the machine moves tiles between its kinds of core on the chip (950), and where it has one kind of core, functions stay
 whole, and only their workspaces are handed to the caller.
 
-Refuses: phases that depend on each other from one trip of a loop to the next (`UnsupportedError`); a workspace in a
-loop whose number of trips the caller cannot know."""
+
+Where phases depend on each other from one trip of a loop to the next, the caller launches the trips one by one.
+
+Refuses (`UnsupportedError`): such a loop inside a sequential loop, or carrying what DDR cannot hold; a workspace in a
+loop whose number of trips the caller cannot know; a scalar result from several launches."""
 
 from __future__ import annotations
 
 from tilewright.analysis.cores import CORE, cores_of, crosses_on_chip
 from tilewright.errors import UnsupportedError
 from tilewright.ir.function import Function, FunctionKind, Program
+from tilewright.ir.scalar import Value
 from tilewright.ir.storage import output_positions
-from tilewright.passes.tile.split_engines.callers import Pieces, replace_calls
-from tilewright.passes.tile.split_engines.phases import Phase, cut, plan_phases
-from tilewright.passes.tile.split_engines.workspaces import plan_workspaces
+from tilewright.passes.tile.split_engines.callers import Pieces, Trips, replace_calls
+from tilewright.passes.tile.split_engines.phases import Phase, Piece, cut, whole
+from tilewright.passes.tile.split_engines.trips import Repeat, Step, plan_steps
+from tilewright.passes.tile.split_engines.workspaces import Workspace, plan_workspaces
 from tilewright.targets import Target
 
 
@@ -46,14 +51,57 @@ def _split(function: Function, target: Target, apart: bool) -> Pieces | None:
     """The pieces of one function; None when it stays as it is."""
     cores = cores_of(function, target)
     if apart and len(cores) > 1:
-        phases = plan_phases(function, target)
         _refuse_results(function)
-    else:
-        phases = [Phase(next(iter(cores)) if len(cores) == 1 and len(target.cores) > 1 else None, None)]
-    plan = plan_workspaces(function, crossing=len(phases) > 1)
-    if len(phases) == 1 and not plan and phases[0].core == function.attr(CORE):
-        return None
-    return Pieces(function, tuple(plan.values()), tuple(cut(function, phase, phases, plan) for phase in phases))
+        steps = plan_steps(function, target)
+        plan = _workspaces(steps)
+        return Pieces(function, tuple(plan.values()), _Cutter(function.name, plan).steps(steps))
+    phase = Phase(next(iter(cores)) if len(cores) == 1 and len(target.cores) > 1 else None, None)
+    plan = plan_workspaces(function, crossing=False)
+    if plan:
+        return Pieces(function, tuple(plan.values()), (cut(function, phase, plan, set(), function.name),))
+    return None if phase.core == function.attr(CORE) else Pieces(function, (), (whole(function, phase),))
+
+
+def _workspaces(steps: tuple[Step, ...]) -> dict[Value, Workspace]:
+    """The workspaces, each with the parts that the launch which stores to it gives it."""
+    found: dict[Value, Workspace] = {}
+    for step in steps:
+        if isinstance(step, Repeat):
+            found |= _workspaces(step.steps)
+            continue
+        planned = plan_workspaces(step.function, crossing=True)
+        found |= {made: space for made, space in planned.items() if made in step.phase.written and made not in found}
+    return found
+
+
+class _Cutter:
+    """Cuts the launches out, one after another; knows what has been written by the time that each starts."""
+
+    def __init__(self, name: str, plan: dict[Value, Workspace]) -> None:
+        self.name = name
+        self.plan = plan
+        self.written: set[Value] = set()
+        self.count = 0
+
+    def steps(self, steps: tuple[Step, ...]) -> tuple[Piece | Trips, ...]:
+        return tuple(self.step(step) for step in steps)
+
+    def step(self, step: Step) -> Piece | Trips:
+        if isinstance(step, Repeat):
+            # In every trip but the first, all that the loop writes has been written.
+            self.written |= self.all_written(step.steps)
+            return Trips(step.trip, step.loop, self.steps(step.steps))
+        name = f"{self.name}_{step.phase.core}_{self.count}"
+        self.count += 1
+        piece = cut(step.function, step.phase, self.plan, self.written, name)
+        self.written |= step.phase.roots(self.plan)
+        return piece
+
+    def all_written(self, steps: tuple[Step, ...]) -> set[Value]:
+        found: set[Value] = set()
+        for step in steps:
+            found |= self.all_written(step.steps) if isinstance(step, Repeat) else step.phase.roots(self.plan)
+        return found
 
 
 def _refuse_results(function: Function) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from tilewright.analysis.cores import CORE, core_of
 from tilewright.errors import UnsupportedError
 from tilewright.ir.function import Direction, Function, Param
-from tilewright.ir.nodes import Block, For, Let, Return, Stmt, Yield
+from tilewright.ir.nodes import Block, For, If, Let, Return, Stmt, Yield
 from tilewright.ir.op import Op
 from tilewright.ir.prune import prune
 from tilewright.ir.rewrite import Rewriter, clone_block
@@ -49,6 +49,8 @@ class _Store:
     core: str
     position: int
     loops: tuple[For, ...]
+    guards: tuple[Scalar, ...]
+    """bounds of the loops and conditions of the branches around it"""
     loads: list[_Load] = field(default_factory=list["_Load"])
     phase: int = 0
 
@@ -63,6 +65,8 @@ class _Load:
 def plan_phases(function: Function, target: Target) -> list[Phase]:
     """The phases in the order in which they are launched. Raises `UnsupportedError` when there is no such order."""
     stores = _Stores(function, target).found
+    if not stores:
+        return []
     cores = list(dict.fromkeys(store.core for store in stores))
     first = next((store.core for store in stores if not _needs(store, stores)), cores[0])
     order = [first, *(core for core in cores if core != first)]
@@ -96,7 +100,7 @@ def _settle(function: Function, stores: list[_Store], order: list[str]) -> None:
         span=worst.stmt.span,
         required="work that falls into phases, one kind of core after another",
         found=f"stores to {worst.root.name!r} that wait for each other",
-        help="make each trip a call of its own, by moving the loop out of the section",
+        help="carry only what DDR can hold between trips, in a loop that only parallel loops enclose",
     )
 
 
@@ -152,21 +156,21 @@ class _Stores:
         self.reads: dict[Value, list[_Load]] = {}
         self.found: list[_Store] = []
         self.position = 0
-        self._block(function.body, ())
+        self._block(function.body, (), ())
         for store in self.found:
             store.loads = self._loads(store)
 
-    def _block(self, block: Block, loops: tuple[For, ...]) -> None:
+    def _block(self, block: Block, loops: tuple[For, ...], guards: tuple[Scalar, ...]) -> None:
         for stmt in block:
             self.position += 1
             if isinstance(stmt, Let):
-                self._let(stmt, loops)
+                self._let(stmt, loops, guards)
             inner = (*loops, stmt) if isinstance(stmt, For) else loops
             for nested in stmt.blocks():
-                self._block(nested, inner)
+                self._block(nested, inner, (*guards, *_guards(stmt)))
             self._join(stmt)
 
-    def _let(self, stmt: Let, loops: tuple[For, ...]) -> None:
+    def _let(self, stmt: Let, loops: tuple[For, ...], guards: tuple[Scalar, ...]) -> None:
         op = stmt.value
         if not isinstance(op, Op):
             self.defs[stmt.target] = [op]
@@ -179,7 +183,7 @@ class _Stores:
         if written is not None:
             core = core_of(stmt, self.target)
             assert core is not None, "a store without a tile"
-            self.found.append(_Store(stmt, self.roots[written], core, self.position, loops))
+            self.found.append(_Store(stmt, self.roots[written], core, self.position, loops, guards))
 
     def _join(self, stmt: Stmt) -> None:
         """What carried values and branch results depend on, bounds and conditions included."""
@@ -199,9 +203,7 @@ class _Stores:
     def _loads(self, store: _Store) -> list[_Load]:
         """The loads that `store` depends on through values, loop bounds and the conditions around it."""
         seen: set[Value] = set()
-        todo: list[Scalar] = [*self.defs[store.stmt.target]]
-        for loop in store.loops:
-            todo += [loop.start, loop.stop, loop.step]
+        todo: list[Scalar] = [*self.defs[store.stmt.target], *store.guards]
         loads: list[_Load] = []
         while todo:
             scalar = todo.pop()
@@ -211,6 +213,16 @@ class _Stores:
                     loads += self.reads.get(value, [])
                     todo += self.defs.get(value, [])
         return loads
+
+
+def _guards(stmt: Stmt) -> tuple[Scalar, ...]:
+    match stmt:
+        case For():
+            return (stmt.start, stmt.stop, stmt.step)
+        case If():
+            return (stmt.condition,)
+        case _:
+            return ()
 
 
 # --- cutting ------------------------------------------------------------------------------------------------------
@@ -225,9 +237,15 @@ class Piece:
     outputs: tuple[Value | None, ...]
 
 
-def cut(function: Function, phase: Phase, phases: list[Phase], plan: dict[Value, Workspace]) -> Piece:
-    """The function that performs `phase`: other stores left out, workspaces as parameters, what serves nothing
-    pruned, parameters that are not used gone."""
+def whole(function: Function, phase: Phase) -> Piece:
+    """The function as it is, with the kind of core that runs it."""
+    attrs = (*((k, v) for k, v in function.attrs if k != CORE), (CORE, phase.core))
+    return Piece(function.with_(attrs=attrs), tuple(p.value for p in function.params), ())
+
+
+def cut(function: Function, phase: Phase, plan: dict[Value, Workspace], earlier: set[Value], name: str) -> Piece:
+    """The function, called `name`, that performs `phase`: other stores left out, workspaces as parameters, what
+    serves nothing pruned, parameters that are not used gone. What launches before it have written is `earlier`."""
     stores = phase.stores
     erased = function if stores is None else _Erase(stores).function(function)
     roots = roots_of(erased)
@@ -242,32 +260,28 @@ def cut(function: Function, phase: Phase, phases: list[Phase], plan: dict[Value,
             results.append((after, root))
     results += [(version, space) for space, version in hoist.latest.items() if version is not space]
     ended = Return(tuple(value for value, _ in results), span=last.span)
-    whole = function.with_(
+    full = function.with_(
         params=(*function.params, *(Param(space.param, Direction.OUT) for space in plan.values())),
         body=(*body[:-1], ended),
     )
-    return _named(prune(whole), phase, phases, plan, tuple(root for _, root in results))
+    return _named(prune(full).with_(name=name), phase, earlier, tuple(root for _, root in results))
 
 
-def _named(
-    pruned: Function, phase: Phase, phases: list[Phase], plan: dict[Value, Workspace], outputs: tuple[Value | None, ...]
-) -> Piece:
-    """The pruned function with its own values, name, directions and core."""
-    earlier = _written_before(pruned, phase, phases, plan)
-    params = [p for p in pruned.params if phase.stores is None or p.value in _used(pruned)]
+def _named(pruned: Function, phase: Phase, earlier: set[Value], outputs: tuple[Value | None, ...]) -> Piece:
+    """The pruned function with values of its own, and its directions and core."""
+    used = _used(pruned)
+    params = [param for param in pruned.params if phase.stores is None or param.value in used]
     env: dict[Value, Scalar] = {}
     fresh: list[Param] = []
     for param in params:
         value = Value(param.value.name, param.value.type.substitute(lambda v: env.get(v, v)), param.value.span)
         env[param.value] = value
         fresh.append(Param(value, _direction(param, outputs, earlier)))
-    name, attrs = pruned.name, tuple((k, v) for k, v in pruned.attrs if k != CORE)
+    dropped = (CORE,) if phase.stores is None else (CORE, "implicit_outputs")
+    attrs = tuple((key, value) for key, value in pruned.attrs if key not in dropped)
     if phase.core is not None:
         attrs = (*attrs, (CORE, phase.core))
-    if phase.stores is not None:
-        name = f"{name}_{phase.core}_{phase.number}"
-        attrs = tuple((k, v) for k, v in attrs if k != "implicit_outputs")
-    made = Function(name, tuple(fresh), clone_block(pruned.body, env), pruned.kind, attrs, pruned.span)
+    made = Function(pruned.name, tuple(fresh), clone_block(pruned.body, env), pruned.kind, attrs, pruned.span)
     return Piece(made, tuple(param.value for param in params), outputs)
 
 
@@ -276,10 +290,6 @@ def _direction(param: Param, outputs: tuple[Value | None, ...], earlier: set[Val
     if param.value not in outputs:
         return Direction.IN
     return Direction.INOUT if param.value in earlier else param.direction
-
-
-def _written_before(function: Function, phase: Phase, phases: list[Phase], plan: dict[Value, Workspace]) -> set[Value]:
-    return {root for other in phases if other.number < phase.number for root in other.roots(plan)}
 
 
 def _used(function: Function) -> set[Value]:
