@@ -91,6 +91,9 @@ class _Legalizer(Rewriter):
     # --- conversions ---
     def conversion(self, stmt: Let, op: Op) -> None:
         source = self.converted(op)
+        if source.dtype is stmt.target.dtype:
+            self.bind(stmt.target, source)
+            return
         if BOOL in (source.dtype, stmt.target.dtype) and not self.target.native_cast(source.dtype, stmt.target.dtype):
             self.truth(stmt, source)
             return
