@@ -19,13 +19,13 @@ from time import perf_counter
 from types import ModuleType
 from typing import Any
 
-import tilewright as tw
 import tilewright.language as pl
 from tilewright.compiler import lower
 from tilewright.frontend import KernelSource, read_program
 from tilewright.ir.dtypes import FP32, from_numpy
 from tilewright.ir.function import Program
 from tilewright.ir.types import TensorType
+from tilewright.targets import Target, load_target
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 KERNELS = ("elementwise", "softmax", "rmsnorm", "matmul", "chained_matmul", "digits/kernel")
@@ -84,7 +84,7 @@ def size(program: Program) -> int:
     return sum(1 for function in program.functions for _ in function.walk())
 
 
-def measure(source: KernelSource, types: list[TensorType], target: tw.Target, repeat: int) -> dict[str, float]:
+def measure(source: KernelSource, types: list[TensorType], target: Target, repeat: int) -> dict[str, float]:
     """Best seconds of reading and of each pass, and the number of statements under ``statements``."""
     best: dict[str, float] = {}
     for _ in range(repeat):
@@ -121,7 +121,7 @@ def main() -> None:
     parser.add_argument("--sizes", default="10,100,1000,10000")
     parser.add_argument("--repeat", type=int, default=3)
     given = parser.parse_args()
-    target = tw.load_target(given.target)
+    target = load_target(given.target)
     table([(name, measure(*example(name), target, given.repeat)) for name in KERNELS])
     print()
     sizes = [int(text) for text in given.sizes.split(",")]

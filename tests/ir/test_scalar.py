@@ -10,8 +10,8 @@ from tilewright.ir.dtypes import FP32, INDEX
 from tilewright.ir.scalar import Binary, BinaryKind, Const, Scalar, Value, binary, linear_terms, substitute
 from tilewright.ir.types import ScalarType
 
-I = Value("i", ScalarType(INDEX))
-J = Value("j", ScalarType(INDEX))
+IV = Value("i", ScalarType(INDEX))
+JV = Value("j", ScalarType(INDEX))
 KINDS = (
     BinaryKind.ADD,
     BinaryKind.SUB,
@@ -24,15 +24,11 @@ KINDS = (
 
 
 def trees() -> st.SearchStrategy[Scalar]:
-    leaves: st.SearchStrategy[Scalar] = st.one_of(st.integers(-4, 9), st.sampled_from([I, J]))
+    leaves: st.SearchStrategy[Scalar] = st.one_of(st.integers(-4, 9), st.sampled_from([IV, JV]))
 
     def extend(inner: st.SearchStrategy[Scalar]) -> st.SearchStrategy[Scalar]:
-        by_constant = st.builds(
-            lambda kind, lhs, rhs: (kind, lhs, rhs),
-            st.sampled_from([BinaryKind.FLOORDIV, BinaryKind.MOD]),
-            inner,
-            st.integers(1, 7),
-        ).map(lambda t: _raw(*t))
+        division = st.sampled_from([BinaryKind.FLOORDIV, BinaryKind.MOD])
+        by_constant = st.builds(_raw, division, inner, st.integers(1, 7))
         plain = st.builds(_raw, st.sampled_from(KINDS[:5]), inner, inner)
         return st.one_of(plain, by_constant)
 
@@ -52,28 +48,28 @@ def fold(scalar: Scalar) -> Scalar:
 
 @given(trees(), st.integers(-20, 20), st.integers(-20, 20))
 def test_folding_keeps_the_value(tree: Scalar, i: int, j: int) -> None:
-    env = {I: i, J: j}
+    env = {IV: i, JV: j}
     assert evaluate_scalar(fold(tree), env) == evaluate_scalar(tree, env)
 
 
 @given(trees(), st.integers(-20, 20), st.integers(-20, 20))
 def test_substitution_is_evaluation(tree: Scalar, i: int, j: int) -> None:
-    replaced = substitute(fold(tree), lambda value: i if value is I else j)
-    assert replaced == evaluate_scalar(tree, {I: i, J: j})
+    replaced = substitute(fold(tree), lambda value: i if value is IV else j)
+    assert replaced == evaluate_scalar(tree, {IV: i, JV: j})
 
 
 @given(trees(), st.integers(-20, 20), st.integers(-20, 20))
 def test_linear_terms_sum_to_the_value(tree: Scalar, i: int, j: int) -> None:
-    env = {I: i, J: j}
+    env = {IV: i, JV: j}
     terms, constant = linear_terms(fold(tree))
     total = constant + sum(factor * evaluate_scalar(term, env) for term, factor in terms.items())
     assert total == evaluate_scalar(tree, env)
 
 
 def test_extent_of_a_slice_is_a_number() -> None:
-    assert (I + 64) - I == 64
-    assert (I + 1) * 64 - I * 64 == 64
-    assert (I * 64 + 64) - 64 * I == 64
+    assert (IV + 64) - IV == 64
+    assert (IV + 1) * 64 - IV * 64 == 64
+    assert (IV * 64 + 64) - 64 * IV == 64
 
 
 def test_constants_compare_by_bits() -> None:
