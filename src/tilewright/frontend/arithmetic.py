@@ -99,6 +99,13 @@ def combine(operator: ast.AST, lhs: object, rhs: object) -> object:
 
 def apply(kind: BinaryKind, lhs: Scalar, rhs: Scalar) -> Scalar:
     """`lhs kind rhs`. Raises `DTypeError` for a quotient of integers, which is written `//`."""
+    left, right = dtype_of(lhs), dtype_of(rhs)
+    if left is not right and INDEX in (left, right) and not (isinstance(lhs, int) or isinstance(rhs, int)):
+        raise DTypeError(
+            f"the operands of {kind.value!r} have two dtypes",
+            found=f"{left} and {right}",
+            help="an int such as 0 is an INDEX: start a sum of floats with 0.0, or cast with pl.cast(x, pl.FP32)",
+        )
     if kind is BinaryKind.DIV and not dtype_of(lhs).is_float:
         raise DTypeError("/ divides floats", found=f"{dtype_of(lhs)}", help="write // for integers")
     return binary(kind, lhs, rhs)

@@ -25,7 +25,7 @@ from tilewright.frontend.scope import is_hidden
 from tilewright.ir.nodes import If, Scope, Stmt, Yield
 from tilewright.ir.op import is_array
 from tilewright.ir.rewrite import type_of
-from tilewright.ir.scalar import Scalar, Value
+from tilewright.ir.scalar import Expr, Scalar, Value, values_in
 from tilewright.ir.types import TensorType, Type
 from tilewright.ir.verify import same_type
 
@@ -79,11 +79,12 @@ def _join(context: Context, node: ast.stmt, head: Any, arms: tuple[Arm, ...]) ->
             context.scope.consume(value, span)
     explicit = {result.name for result in results}
     joined: dict[tuple[object, ...], Value] = dict(zip(columns, results, strict=True))
+    made = {value for arm in arms for stmt in arm.statements for value in stmt.defs()}
     names = list(dict.fromkeys(name for arm in arms for name in arm.bound if name not in explicit))
     for name in names:
         before = context.scope.get(name)
         values = tuple(arm.bound.get(name, before) for arm in arms)
-        binding = _merge(context, name, values, facts, span, joined, results, columns)
+        binding = _merge(context, name, values, facts, span, made, joined, results, columns)
         context.scope.set(name, binding)
     for result in results[: len(explicit)]:
         context.scope.set(result.name, result)
@@ -151,6 +152,7 @@ def _merge(
     values: tuple[object, ...],
     facts: LoopFacts,
     span: Span,
+    made: set[Value],
     joined: dict[tuple[object, ...], Value],
     results: list[Value],
     columns: list[tuple[Scalar, ...]],
@@ -163,7 +165,7 @@ def _merge(
     if not is_hidden(name) and name in facts.assigned and name not in facts.live:
         return Undefined("is not kept after this statement", span)
     inside = len(values) == 1
-    if not inside and all(value is values[0] for value in values):
+    if all(value is values[0] for value in values) and not _made_in(values[0], made):
         return values[0]
     scalars = [as_scalar(as_one(value)) if not is_array(value) else cast("Scalar", value) for value in values]
     known = not any(isinstance(scalar, Value) or hasattr(scalar, "children") for scalar in scalars)
@@ -189,6 +191,13 @@ def _merge(
     columns.append(column)
     joined[column] = result
     return result
+
+
+def _made_in(binding: object, made: set[Value]) -> bool:
+    """Whether a binding is made of values that are defined inside the block."""
+    if isinstance(binding, tuple):
+        return any(_made_in(item, made) for item in cast("tuple[object, ...]", binding))
+    return isinstance(binding, Expr) and any(value in made for value in values_in(binding))
 
 
 def _holds_values(binding: object) -> bool:

@@ -108,7 +108,7 @@ class Context:
         except TilewrightError as error:
             raise error.at(self.span(node)) from None
         if found is MISSING or isinstance(found, Undefined):
-            raise undefined(node.id, found, self.span(node))
+            raise undefined(node.id, found, self.span(node), self.scope.known())
         if isinstance(found, DynamicSymbol):
             return self.symbols.get(found.name, found)
         if isinstance(found, Value) and isinstance(found.type, TensorType):

@@ -134,7 +134,7 @@ def _loop(context: Context, node: ast.For, kind: LoopKind, arguments: Arguments)
     variable, explicit = _targets(context, node)
     iv = Value(variable, ScalarType(INDEX), context.span(node.target))
     carried = _carried_explicitly(context, explicit, arguments)
-    carried += _carried_by_name(context, node, variable, explicit, kind)
+    carried += _carried_by_name(context, node, variable, explicit)
     outer, context.pending = context.pending, None
     context.scope.open()
     for item in carried:
@@ -150,6 +150,7 @@ def _loop(context: Context, node: ast.For, kind: LoopKind, arguments: Arguments)
     block: Block = (*body, Yield(tuple(yields), span=pending.span if pending else span))
     everything = carried
     carried, results, block = _without_unchanged(carried, results, block)
+    _check_independent(kind, carried, span)
     inits, args = tuple(item.init for item in carried), tuple(item.arg for item in carried)
     context.out.append(For(iv, start, stop, step, kind, inits, args, block, tuple(results), stage, span=span))
     for value in consumed:
@@ -159,8 +160,30 @@ def _loop(context: Context, node: ast.For, kind: LoopKind, arguments: Arguments)
     handed = {name for item in carried for name in item.names if not item.explicit} | {r.name for r in results}
     for name, after in bound.items():
         if name not in handed and not is_hidden(name) and after not in unchanged:
+            before = context.scope.get(name)
+            if name != variable and (after is before or _read_again(context, node, name, before, after, span)):
+                continue
             why = "is the variable of a loop that has ended" if name == variable else "is assigned only inside a loop"
             context.scope.set(name, Undefined(why, span))
+
+
+def _read_again(context: Context, node: ast.For, name: str, before: object, after: object, span: Span) -> bool:
+    """Whether a trip leaves a name that is not carried as it was. Raises when it does not, and the next trip or the
+    code after the loop reads it: a tuple, or something that is known when the kernel is read."""
+    if isinstance(before, Missing | Undefined):
+        return False
+    if type(before) is type(after) and not is_array(after) and before == after:
+        return True
+    facts = context.facts[node]
+    if name in facts.exposed or name in facts.live:
+        raise LanguageError(
+            f"{name!r} changes from trip to trip, and is nothing that a loop carries",
+            span=span,
+            required="a tensor, tile or scalar",
+            found=describe(before),
+            help="give each of its elements a name, or use pl.static_range",
+        )
+    return False
 
 
 def _stage(kind: LoopKind, arguments: Arguments) -> int:
@@ -205,9 +228,7 @@ def _argument(context: Context, name: str, init: Scalar) -> Value:
     return arg
 
 
-def _carried_by_name(
-    context: Context, node: ast.For, variable: str, explicit: list[str], kind: LoopKind
-) -> list[Carried]:
+def _carried_by_name(context: Context, node: ast.For, variable: str, explicit: list[str]) -> list[Carried]:
     """What the body re-binds, and is read in the next trip or after the loop; every name of a tensor it writes."""
     facts, skip = context.facts[node], {variable, *explicit, *yield_targets(node.body)}
     found: list[Carried] = []
@@ -222,12 +243,6 @@ def _carried_by_name(
         init = cast("Scalar", binding) if is_array(binding) else as_scalar(binding)
         if not needed or init is None:
             continue
-        if kind is LoopKind.PARALLEL and not (isinstance(init, Value) and isinstance(init.type, TensorType)):
-            raise LanguageError(
-                f"the trips of a parallel loop are independent, and {name!r} goes from one to the next",
-                span=context.span(node),
-                help="use pl.range, or another name inside the loop",
-            )
         seen |= set(aliases)
         written = isinstance(init, Value) and any(alias in facts.written for alias in aliases)
         shown = init.name if written and isinstance(init, Value) else name
@@ -304,6 +319,18 @@ def _check_carried(name: str, required: Type, value: Scalar, span: Span) -> None
         found=repr(found),
         help="start it with the type that a trip gives it, for example with pl.const or pl.cast, or use another name",
     )
+
+
+def _check_independent(kind: LoopKind, carried: list[Carried], span: Span) -> None:
+    """The trips of a parallel loop may write parts of one tensor, and hand each other nothing else."""
+    for item in carried:
+        tensor = isinstance(item.init, Value) and isinstance(item.init.type, TensorType)
+        if kind is LoopKind.PARALLEL and not item.explicit and not tensor:
+            raise LanguageError(
+                f"the trips of a parallel loop are independent, and {item.names[0]!r} goes from one to the next",
+                span=span,
+                help="use pl.range, or another name inside the loop",
+            )
 
 
 def _without_unchanged(

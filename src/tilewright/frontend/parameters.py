@@ -58,6 +58,10 @@ class Parameters:
         declared: Declared = None
         if annotation is not None and constant is None:
             declared = read_declared(self.context, annotation)
+        default = source.defaults.get(node.arg)
+        if argument is None and isinstance(default, ast.Constant) and default.value is None:
+            self.context.scope.set(node.arg, None)
+            return
         if argument is not None and not isinstance(argument, Type):
             self._constant(node, argument, declared, constant)
             return

@@ -7,7 +7,9 @@ parameter has one more, hidden name for that reason: whatever the user binds, it
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 
 from tilewright.errors import LanguageError, Span, TilewrightError, UndefinedNameError
 from tilewright.frontend.bindings import MISSING, Missing, Undefined
@@ -73,6 +75,10 @@ class Scope:
     def aliases(self, value: Value) -> list[str]:
         """Every name that stands for `value`, a tensor or tile."""
         return list(self._aliases.get(value, ()))
+
+    def known(self) -> list[str]:
+        """The names that have a value."""
+        return [name for name, found in self._names.items() if not isinstance(found, Undefined) and name[0] != "%"]
 
     # --- blocks ---
     def open(self) -> None:
@@ -151,8 +157,8 @@ class Scope:
             seen = self._views.get(seen)
 
 
-def undefined(name: str, binding: object, span: Span) -> TilewrightError:
-    """The error for the use of a name without a value."""
+def undefined(name: str, binding: object, span: Span, known: Iterable[str] = ()) -> TilewrightError:
+    """The error for the use of a name without a value; `known` are the names that have one."""
     if isinstance(binding, Undefined):
         return UndefinedNameError(
             f"{name!r} {binding.reason}",
@@ -160,4 +166,9 @@ def undefined(name: str, binding: object, span: Span) -> TilewrightError:
             help=binding.help,
             notes=(f"assigned at {binding.span}",),
         )
-    return UndefinedNameError(f"{name!r} is used before it is defined", span=span)
+    near = get_close_matches(name, known, 1, 0.7)
+    return UndefinedNameError(
+        f"{name!r} is used before it is defined",
+        span=span,
+        help=f"did you mean {near[0]}?" if near else "assign it before, or define it outside the kernel as a constant",
+    )

@@ -7,12 +7,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, cast
 
-from tilewright.errors import DTypeError, LanguageError, ReturnError, Span
+from tilewright.errors import ArgumentError, DTypeError, LanguageError, ReturnError, Span
 from tilewright.frontend import names as language
 from tilewright.frontend.annotations import read_declared
-from tilewright.frontend.bindings import Kernel, LanguageName, Method, SelfName
+from tilewright.frontend.bindings import Kernel, LanguageName, Method, Missing, SelfName, from_python
 from tilewright.frontend.context import Context
-from tilewright.frontend.decorators import decorator, parameter_specs, parse_annotation, resolve, unwrap_direction
+from tilewright.frontend.decorators import (
+    decorator,
+    language_path,
+    parameter_specs,
+    parse_annotation,
+    resolve,
+    unwrap_direction,
+)
 from tilewright.frontend.expressions import evaluate
 from tilewright.frontend.limits import check_nesting, guarded
 from tilewright.frontend.liveness import analyse
@@ -43,11 +50,24 @@ def read_program(source: KernelSource, arguments: Sequence[object] | None = None
 
 def _read_program(source: KernelSource, arguments: Sequence[object] | None) -> Program:
     functions = Functions()
+    arguments = None if arguments is None else [_constant(argument) for argument in arguments]
     entry, span = source.entry(), Span(source.file, 0, 0, 0, 0)
     if source.kind is None:
         return functions.read_all(source.functions(), entry, arguments)
     main, _ = functions.specialise(entry, arguments, span)
     return Program(functions.in_order(()), main.name)
+
+
+def _constant(argument: object) -> object:
+    """An argument in the form in which it is compiled in. Raises `ArgumentError` for what cannot be."""
+    found = from_python(argument)
+    if isinstance(found, Missing):
+        raise ArgumentError(
+            "an argument is neither a type nor a constant",
+            required="a tensor or scalar type, a number, bool, string, tuple, enum or dtype",
+            found=type(argument).__name__,
+        )
+    return found
 
 
 class Functions:
@@ -185,7 +205,11 @@ def _split(body: list[ast.stmt]) -> tuple[list[ast.stmt], ast.Return | None]:
 
 def _declared_attrs(context: Context) -> dict[str, object]:
     """The attributes that the function's decorator gives."""
-    found = decorator(context.source.node, context.source.names)
+    source = context.source
+    for given in source.node.decorator_list:
+        if isinstance(given, ast.Call) and language_path(given.func, source.names) == "func_attr":
+            context.evaluate(given)
+    found = decorator(source.node, source.names)
     node = found[1].get("attrs") if found is not None else None
     if node is None:
         return {}
@@ -225,10 +249,10 @@ def _check_results(context: Context, results: list[Scalar], last: ast.Return | N
         return
     if len(results) != len(declared):
         raise ReturnError(
-            f"kernel {source.name} declares {len(declared)} results and returns {len(results)}",
+            f"kernel {source.name} declares {_results(len(declared))} and returns {len(results) or 'none'}",
             span=at,
             required="return " + ", ".join(repr(type) if type else "pl.Tensor" for type in declared),
-            found=f"{len(results)} values" if last is not None else "no return",
+            found=_results(len(results)) if last is not None else "no return",
             help="end the kernel with return and the values",
         )
     for result, type in zip(results, declared, strict=True):
@@ -239,6 +263,10 @@ def _check_results(context: Context, results: list[Scalar], last: ast.Return | N
                 required=repr(type),
                 found=repr(type_of(result)),
             )
+
+
+def _results(count: int) -> str:
+    return f"{count} result" if count == 1 else f"{count} results"
 
 
 def _declared_results(context: Context) -> list[Type | None] | None:

@@ -1,0 +1,13 @@
+# pyright: reportUnusedVariable=false
+"""A kernel that neither returns nor writes."""
+
+import tilewright.language as pl
+from tilewright.ir.dtypes import FP32
+from tilewright.ir.types import TensorType
+
+ARGUMENTS = [TensorType((64, 64), FP32)]
+
+
+@pl.jit
+def kernel(a: pl.Tensor):
+    b = a + 1.0
