@@ -21,6 +21,9 @@ from tilewright.ir.types import ScalarType
 from tilewright.runtime.arrays import Argument, as_argument, is_array_like, tensor_type
 from tilewright.runtime.checks import check_aliasing, check_output
 
+MISS: Any = object()
+"""What a short cut returns when a call is not like the one that it was made from."""
+
 
 @dataclass(frozen=True, slots=True)
 class Number:

@@ -21,6 +21,10 @@ Runner = Callable[[Sequence[Any]], Sequence[Any]]
 Returns what the entry returns."""
 
 
+ShortCut = Callable[[tuple[Any, ...]], Any]
+"""Takes the arguments of a call; returns what the kernel returns, or `MISS` without having done anything."""
+
+
 @dataclass(frozen=True, slots=True)
 class Executable:
     """`outputs`: for each value that the entry returns, the parameter that holds it, or None. `implicit`: how many of
@@ -31,6 +35,8 @@ class Executable:
     outputs: tuple[int | None, ...]
     implicit: int
     allocate: Callable[[int], Array]
+    short_cut: Callable[[Bound], ShortCut | None] = lambda bound: None
+    """a shorter way for later calls like this one, if there is one"""
 
     def __call__(self, bound: Bound) -> Any:
         """Run on the arguments of a call. Returns what the kernel's source returns: one value, a tuple, or None.

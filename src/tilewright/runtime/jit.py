@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from tilewright.errors import ArgumentError, TilewrightError
 from tilewright.frontend import KernelSource, ParameterSpec
 from tilewright.ir.function import FunctionKind, Program
-from tilewright.runtime.bind import Bound, Number, bind
+from tilewright.runtime.bind import MISS, Bound, Number, bind
 from tilewright.runtime.options import Options
 
 if TYPE_CHECKING:
-    from tilewright.runtime.executable import Executable
+    from tilewright.runtime.executable import Executable, ShortCut
     from tilewright.targets import Target
 
     AnyTarget = str | Target
@@ -41,6 +41,8 @@ class JitFunction:
         self.source = KernelSource.from_function(function, kind)
         self.options = options
         self._executables: dict[tuple[object, ...], Executable] = {}
+        self._fast: ShortCut | None = None
+        self._fast_read: object = None
         self._static: frozenset[str] = frozenset()
         """parameters whose numbers the source needs when it is compiled"""
 
@@ -49,12 +51,21 @@ class JitFunction:
         Raises `ArgumentError` for arguments that do not fit, and what compiling raises."""
         from tilewright.runtime.build import conversions
 
+        read = (self.source.reads(), conversions())
+        if not named and read == self._fast_read and self._fast is not None:
+            result = self._fast(args)
+            if result is not MISS:
+                return result
         bound = self._bind(args, named)
-        executable = self._executables.get((bound.key, self.source.reads(), conversions()))
+        executable = self._executables.get((bound.key, read))
         if executable is None:
             executable, bound = self._specialise(args, named, self._build)
-            self._executables[bound.key, self.source.reads(), conversions()] = executable
-        return executable(bound)
+            read = (self.source.reads(), conversions())
+            self._executables[bound.key, read] = executable
+        result = executable(bound)
+        if not named:
+            self._fast, self._fast_read = executable.short_cut(bound), read
+        return result
 
     def program(self, *args: Any, **named: Any) -> Program:
         """The program as written, specialised for the arguments and not compiled yet."""

@@ -15,7 +15,8 @@ from tilewright.ir import dtypes
 from tilewright.ir.dtypes import DType
 from tilewright.runtime.arrays import Array
 from tilewright.runtime.executable import Executable
-from tilewright.runtime.memory import ALIGNMENT, fresh
+from tilewright.runtime.fast import fast_call
+from tilewright.runtime.memory import ALIGNMENT, address_of, fresh
 
 REPORT = 4
 """Slots at the end in which a failed guard says what it found."""
@@ -29,11 +30,11 @@ def native_executable(kernel: NativeKernel) -> Executable:
         )
     signature = kernel.signature
     outputs = tuple(result.index if result.kind == "param" else None for result in signature.results)
-    runner = _NativeRunner(kernel)
-    return Executable(runner, outputs, signature.implicit, runner.allocate)
+    runner = NativeRunner(kernel)
+    return Executable(runner, outputs, signature.implicit, runner.allocate, lambda bound: fast_call(runner, bound))
 
 
-class _NativeRunner:
+class NativeRunner:
     """Calls the entry. Arguments are checked already; what is wrong inside a run is reported by guards."""
 
     def __init__(self, kernel: NativeKernel) -> None:
@@ -46,32 +47,35 @@ class _NativeRunner:
         self._local = threading.local()
 
     def __call__(self, values: Sequence[Any]) -> tuple[Any, ...]:
-        slots = self._slots()
-        index = 0
-        for value, dtype in zip(values, self._dtypes, strict=True):
-            slots[index] = address_of(value) if isinstance(value, np.ndarray) else encoded(value, dtype)
-            index += 1
-        for param, axis in self.signature.symbols:
-            slots[index] = values[param].shape[axis]
-            index += 1
-        first = index
+        given = [
+            address_of(value) if isinstance(value, np.ndarray) else encoded(value, dtype)
+            for value, dtype in zip(values, self._dtypes, strict=True)
+        ]
+        given += [values[param].shape[axis] for param, axis in self.signature.symbols]
+        slots, first = self._slots(*given), len(given)
         made: list[Any] = []
         for result, dtype in zip(self.signature.results, self._result_dtypes, strict=True):
             array: Any = None
             if result.kind == "tensor" and dtype is not None:
                 array = fresh(self.signature.extents(result, slots), np.dtype(dtype.numpy))
-                slots[index] = address_of(array)
+                slots[first + len(made)] = address_of(array)
             made.append(array)
-            index += 1
-        code = self.kernel(ctypes.addressof(slots), self._workspace())
-        if code:
-            raise self.kernel.failure(code, slots[-REPORT:])
+        self._enter(slots)
         return tuple(
             values[result.index] if dtype is None else decoded(slots[first + i], dtype) if array is None else array
             for i, (result, dtype, array) in enumerate(
                 zip(self.signature.results, self._result_dtypes, made, strict=True)
             )
         )
+
+    def run(self, given: Sequence[int]) -> None:
+        """Run on the slots of the parameters alone, where all results are outputs."""
+        self._enter(self._slots(*given))
+
+    def _enter(self, slots: Any) -> None:
+        code = self.kernel(ctypes.addressof(slots), self._workspace())
+        if code:
+            raise self.kernel.failure(code, slots[-REPORT:])
 
     def allocate(self, index: int) -> Array:
         """The array of a parameter that the caller left out; its extents are constants."""
@@ -87,11 +91,6 @@ class _NativeRunner:
         if found is None:
             found = self._local.workspace = fresh((size + ALIGNMENT,), np.dtype(np.uint8))
         return address_of(found)
-
-
-def address_of(array: Array) -> int:
-    """The address of an array's first element."""
-    return int(array.__array_interface__["data"][0])
 
 
 def encoded(value: float, dtype: DType) -> int:
