@@ -132,8 +132,17 @@ def _tie_op(found: Extents, made: Value, op: Op, marked: set[Dim]) -> None:
             source = getattr(op, form.source)
             if isinstance(source.type, TileType):
                 _tie_index(found, made, source, op, form)
+                _mark_turned(made, source, op, marked)
         case _:
             pass
+
+
+def _mark_turned(made: Value, source: Value, op: Op, marked: set[Dim]) -> None:
+    """A row seen as a column, or a column as a row: the column's elements lie together."""
+    for column, row in ((made, source), (source, made)):
+        tall, wide = tile_type(column).shape, tile_type(row).shape
+        if op.view_of is not None and len(tall) == len(wide) == 2 and tall[::-1] == wide and tall[1] == 1:
+            marked.add((column, 1))
 
 
 def _tie_elementwise(found: Extents, made: Value, value: Value, how: Map, marked: set[Dim]) -> None:

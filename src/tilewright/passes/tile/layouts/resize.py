@@ -6,11 +6,12 @@ elements go through a temporary tensor in DDR: stored in one shape, loaded in th
 from __future__ import annotations
 
 from tilewright.analysis.extents import Extents, extents_of, plain_layout, tile_type
-from tilewright.analysis.spaces import DDR, nbytes_of, placing_attribute, read_tensor
+from tilewright.analysis.spaces import DDR, nbytes_of, placing_attribute, read_tensor, tile_operands
 from tilewright.analysis.uses import definitions_of
 from tilewright.errors import UnsupportedError
 from tilewright.ir.function import Function
 from tilewright.ir.layout import COL_MAJOR, MemorySpace, SLayout
+from tilewright.ir.loops import Reduce
 from tilewright.ir.nodes import Let, Stmt
 from tilewright.ir.op import Level, Op
 from tilewright.ir.rewrite import Rewriter, placed_like
@@ -39,6 +40,16 @@ def _must_move(made: Value, source: Value, found: Extents) -> bool:
     return boxed or wide or found.changed(made) or found.changed(source)
 
 
+def column_reduced(stmt: Let, op: Op, target: Target) -> UnsupportedError:
+    """A reduction of what lies column by column, which instructions do not read."""
+    return UnsupportedError(
+        f"{target.name} has no {op.qualified_name} on a column vector",
+        span=stmt.span,
+        found=", ".join(repr(value.type) for _, value in tile_operands(op)),
+        help="reshape it to a row [1, M] and reduce that",
+    )
+
+
 class _Resizer(Rewriter):
     def __init__(self, found: Extents, moved: set[Value], target: Target, defined: dict[Value, Stmt]) -> None:
         super().__init__()
@@ -64,6 +75,8 @@ class _Resizer(Rewriter):
             inferred = new.infer()
             assert isinstance(inferred, TileType)
         if inferred.shape != wanted:
+            if isinstance(op.loops, Reduce) and any(v in self.found.vectors for _, v in tile_operands(op)):
+                raise column_reduced(stmt, op, self.target)
             raise UnsupportedError(
                 f"{op.qualified_name} cannot give a tile of whole boxes",
                 span=stmt.span,

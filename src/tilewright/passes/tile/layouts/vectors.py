@@ -18,6 +18,7 @@ from tilewright.ir.rewrite import Rewriter, placed_like
 from tilewright.ir.scalar import Value
 from tilewright.ir.types import TileType
 from tilewright.ops.shape import Reshape
+from tilewright.passes.tile.layouts.resize import column_reduced
 from tilewright.targets import Target
 
 
@@ -52,7 +53,7 @@ class _Turner(Rewriter):
         if isinstance(op.loops, Reduce):
             source = tile_operands(op)[0][1]
             if self.is_column(tile_type(source)):
-                raise self.unsupported(stmt, op, "reshape it to a row [1, M] and reduce that")
+                raise column_reduced(stmt, op, self.target)
             return False
         return isinstance(op.loops, Elementwise) and self.is_column(kind)
 
