@@ -77,31 +77,34 @@ def _transfer(op: Op, result: Type, edge: Edge, target: Target) -> Cost:
         result if isinstance(result, TileType) else next(v.type for _, v in op.operand_items() if v.type is not result)
     )
     nbytes = footprint(tile, target) if isinstance(tile, TileType) and tile.space else 0
-    ddr = _ddr_bytes(op, result, target)
+    ddr = _ddr_bytes(op, result, tile, target)
     shape = tile.static_shape if isinstance(tile, TileType) else ()
     rows = prod(shape[:-1]) if shape else 1
     return Cost(edge.cycles(max(nbytes, ddr), (rows, shape[-1]) if shape else None), edge.engine, ddr)
 
 
-def _ddr_bytes(op: Op, result: Type, target: Target) -> int:
+def _ddr_bytes(op: Op, result: Type, tile: Type, target: Target) -> int:
     """Bytes that DDR transfers: whole rows, each at least the target's granule."""
     for access in op.accesses():
         kind = result if access.field is None else getattr(op, access.field).type
         if isinstance(kind, TensorType) and (access.writes or access.field != op.writes):
-            return _row_bytes(access, kind, target)
+            return _row_bytes(access, kind, tile, target)
     return 0
 
 
-def _row_bytes(access: Access, kind: TensorType, target: Target) -> int:
-    extents = tuple(_bound(e, limit) for e, limit in zip(access.extents, kind.shape, strict=True))
+def _row_bytes(access: Access, kind: TensorType, tile: Type, target: Target) -> int:
+    extents = tuple(_bound(e, limit, tile) for e, limit in zip(access.extents, kind.shape, strict=True))
     if not extents:
         return kind.dtype.nbytes
     row = extents[-1] * kind.dtype.nbytes
     return prod(extents[:-1]) * max(row, target.ddr_granule if row else 0)
 
 
-def _bound(extent: Scalar, limit: Scalar) -> int:
-    """The extent, or its largest value where it is known at run time only."""
+def _bound(extent: Scalar, limit: Scalar, tile: Type) -> int:
+    """The extent; where it is known at run time only, what the tile that it is valid in has room for."""
     if isinstance(extent, int):
         return extent
-    return limit if isinstance(limit, int) else 1
+    room = limit
+    if isinstance(tile, TileType):
+        room = next((most for valid, most in zip(tile.valid, tile.shape, strict=True) if valid == extent), limit)
+    return room if isinstance(room, int) else 1
