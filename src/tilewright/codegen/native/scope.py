@@ -1,0 +1,174 @@
+"""What is known while one function is emitted: where each array lies, and which register holds each scalar."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from tilewright.codegen.native.arithmetic import Arithmetic
+from tilewright.codegen.native.builder import Builder, Index
+from tilewright.codegen.native.elements import Lanes, memory_type, register_type
+from tilewright.codegen.native.llvm import Processor
+from tilewright.errors import CodegenError
+from tilewright.ir.dtypes import INDEX, DType
+from tilewright.ir.op import Op
+from tilewright.ir.scalar import Scalar, Shape, Value, dtype_of, linear_terms, values_in
+from tilewright.ir.types import ScalarType
+from tilewright.ops import Reshape
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an array lies: address of element 0, physical extents, and the step of each dimension in elements."""
+
+    pointer: str
+    dtype: DType
+    shape: tuple[Index, ...]
+    strides: tuple[Index, ...]
+
+    @property
+    def element(self) -> str:
+        return memory_type(self.dtype)
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether the elements lie in row-major order without gaps, as far as is known when compiling."""
+        expected = 1
+        for extent, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
+            if extent == 1:
+                continue
+            if stride != expected or not isinstance(extent, int):
+                return stride == expected and self.shape[0] is extent
+            expected *= extent
+        return True
+
+
+def row_major(b: Builder, shape: Sequence[Index]) -> tuple[Index, ...]:
+    """The steps of an array without gaps."""
+    strides: list[Index] = []
+    step: Index = 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step = b.mul(step, extent)
+    return tuple(reversed(strides))
+
+
+@dataclass(slots=True)
+class Scope:
+    """The state of one function's emission."""
+
+    b: Builder
+    processor: Processor
+    registers: dict[Value, str] = field(default_factory=dict[Value, str])
+    places: dict[Value, Place] = field(default_factory=dict[Value, Place])
+    memo: list[dict[Scalar, Index]] = field(default_factory=lambda: [{}])
+    helpers: dict[str, str] = field(default_factory=dict[str, str])
+    """functions shared by the module, by name"""
+
+    @property
+    def single(self) -> Lanes:
+        return Lanes(self.b, self.processor, 1)
+
+    # --- scalars --------------------------------------------------------------------------------------------------
+    def register(self, value: Value) -> str:
+        found = self.registers.get(value)
+        if found is None:
+            raise CodegenError(f"{value.name!r} is used before native code has a value for it", span=value.span)
+        return found
+
+    def scalar(self, scalar: Scalar) -> str:
+        """The register, or the constant, that holds `scalar`."""
+        return Arithmetic(self.single, self.register)(scalar)
+
+    def index(self, scalar: Scalar) -> Index:
+        """`scalar` as an i64; computed once per block. To be called where the text runs straight on."""
+        if isinstance(scalar, int):
+            return scalar
+        for known in reversed(self.memo):
+            if scalar in known:
+                return known[scalar]
+        text = self.scalar(scalar)
+        if dtype_of(scalar) is not INDEX:
+            text = Arithmetic(self.single, self.register).cast(text, dtype_of(scalar), INDEX)
+        found: Index = int(text) if text.lstrip("-").isdigit() else text
+        self.memo[-1][scalar] = found
+        return found
+
+    def indices(self, scalars: Sequence[Scalar]) -> tuple[Index, ...]:
+        return tuple(self.index(scalar) for scalar in scalars)
+
+    def element(self, scalar: Scalar, dtype: DType) -> str:
+        """`scalar` as one element of `dtype`, rounded to it; narrow floats as FP32."""
+        return Arithmetic(self.single, self.register).cast(self.scalar(scalar), dtype_of(scalar), dtype)
+
+    # --- arrays ---------------------------------------------------------------------------------------------------
+    def place(self, value: Value) -> Place:
+        found = self.places.get(value)
+        if found is None:
+            raise CodegenError(f"{value.name!r} is used before native code has a place for it", span=value.span)
+        return found
+
+    def at(self, place: Place, offsets: Sequence[Index]) -> str:
+        """The address of the element at `offsets`."""
+        position: Index = 0
+        for offset, stride in zip(offsets, place.strides, strict=True):
+            position = self.b.add(position, self.b.mul(offset, stride))
+        return self.b.address(place.pointer, place.element, position)
+
+
+Iterate = Callable[..., None]
+
+
+@dataclass(frozen=True, slots=True)
+class AffineMap:
+    """An index map that is a sum: a constant offset per dimension of the array, and per dimension of the iteration a
+    coefficient."""
+
+    offsets: Shape
+    coefficients: tuple[tuple[int, ...], ...]
+    """[dimension of the array][dimension of the iteration]"""
+
+    def window(self, scope: Scope, place: Place, shape: tuple[Index, ...]) -> Place:
+        """The array as the iteration sees it: `shape` elements, each dimension with its own step."""
+        b = scope.b
+        strides: list[Index] = []
+        for axis in range(len(shape)):
+            step: Index = 0
+            for stride, row in zip(place.strides, self.coefficients, strict=True):
+                step = b.add(step, b.mul(stride, row[axis]))
+            strides.append(step)
+        pointer = scope.at(place, scope.indices(self.offsets))
+        return replace(place, pointer=pointer, shape=shape, strides=tuple(strides))
+
+    @property
+    def is_identity(self) -> bool:
+        rank = len(self.coefficients)
+        unit = tuple(tuple(int(i == j) for j in range(rank)) for i in range(rank))
+        return self.coefficients == unit and all(offset == 0 for offset in self.offsets)
+
+
+def counters(rank: int) -> tuple[Value, ...]:
+    """Values that stand for the indices of an iteration."""
+    return tuple(Value(f"i{axis}", ScalarType(INDEX)) for axis in range(rank))
+
+
+def affine_map(op: Op, index_map: Callable[..., Shape], rank: int) -> AffineMap | None:
+    """The index map of a loop form over `rank` dimensions as sums; None when it is more than that."""
+    ix = counters(rank)
+    offsets: list[Scalar] = []
+    rows: list[tuple[int, ...]] = []
+    for expression in index_map(op, *ix):
+        terms, constant = linear_terms(expression)
+        rows.append(tuple(terms.pop(i, 0) for i in ix))
+        offset: Scalar = constant
+        for term, factor in terms.items():
+            if any(value in ix for value in values_in(term)):
+                return None
+            offset = term * factor + offset
+        offsets.append(offset)
+    return AffineMap(tuple(offsets), tuple(rows))
+
+
+def reinterprets(op: Op) -> bool:
+    """Whether a view has its elements in the row-major order of its operand, in another shape."""
+    return isinstance(op, Reshape)
