@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -63,13 +64,22 @@ def accumulate(a: pl.Tensor, total: pl.InOut[pl.Tensor]):
         total[:] = total + a
 
 
-def run(kernel: JitFunction, *args: Any, **named: Any) -> Any:
-    return kernel.reference(*args, **named)
+Run = Callable[..., Any]
+
+
+@pytest.fixture(params=["reference", "native"])
+def run(request: pytest.FixtureRequest) -> Run:
+    """Calls a kernel: in the interpreter, or natively on this CPU."""
+
+    def call(kernel: JitFunction, *args: Any, **named: Any) -> Any:
+        return kernel.reference(*args, **named) if request.param == "reference" else kernel(*args, **named)
+
+    return call
 
 
 @pytest.mark.parametrize("rows_", TAILS)
 @pytest.mark.parametrize("columns", [1, 17, 64])
-def test_outputs_are_written_in_place(rows_: int, columns: int) -> None:
+def test_outputs_are_written_in_place(run: Run, rows_: int, columns: int) -> None:
     a, b = poisoned((rows_, columns), seed=1), poisoned((rows_, columns), seed=2)
     out = poisoned((rows_, columns), seed=3)
     assert run(combine, a, b, out) is None
@@ -77,7 +87,7 @@ def test_outputs_are_written_in_place(rows_: int, columns: int) -> None:
     assert surroundings_intact(out)
 
 
-def test_results_are_returned_fresh() -> None:
+def test_results_are_returned_fresh(run: Run) -> None:
     a, b = exact_ints((17, 65), seed=1), exact_ints((17, 65), seed=2)
     c = run(combined, a, b)
     assert type(c) is np.ndarray
@@ -85,7 +95,7 @@ def test_results_are_returned_fresh() -> None:
     assert not np.shares_memory(c, a)
 
 
-def test_an_output_that_is_returned_is_the_array_that_was_passed() -> None:
+def test_an_output_that_is_returned_is_the_array_that_was_passed(run: Run) -> None:
     a, b, out = exact_ints((8, 8), seed=1), exact_ints((8, 8), seed=2), np.zeros((8, 8), np.float32)
     total, returned = run(both, a, b, out)
     assert returned is out
@@ -94,7 +104,7 @@ def test_an_output_that_is_returned_is_the_array_that_was_passed() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
-def test_element_types(dtype: Any) -> None:
+def test_element_types(run: Run, dtype: Any) -> None:
     a, b = exact_ints((16, 17), dtype, seed=1), exact_ints((16, 17), dtype, seed=2)
     c = run(combined, a, b)
     assert c.dtype == np.dtype(dtype)
@@ -118,7 +128,7 @@ def views() -> list[Array]:
 
 
 @pytest.mark.parametrize("a", views(), ids=lambda view: str(view.strides))
-def test_strides_of_every_kind(a: Array) -> None:
+def test_strides_of_every_kind(run: Run, a: Array) -> None:
     b = exact_ints((6, 8), seed=2)
     np.testing.assert_array_equal(run(combined, a, b), 2 * a + b)
     if a.flags.writeable:
@@ -129,7 +139,7 @@ def test_strides_of_every_kind(a: Array) -> None:
         a[...] = before
 
 
-def test_numbers_are_given_at_run_time() -> None:
+def test_numbers_are_given_at_run_time(run: Run) -> None:
     a, out = exact_ints((8, 16), seed=1), np.zeros((8, 16), np.float32)
     for count, scale in ((3, 2.0), (8, -1.0), (0, 4.0)):
         out[...] = 0
@@ -140,7 +150,7 @@ def test_numbers_are_given_at_run_time() -> None:
     assert "count: pl.Scalar[pl.INDEX], scale: pl.Scalar[pl.FP32]" in str(program)
 
 
-def test_a_number_that_the_source_needs_becomes_a_constant() -> None:
+def test_a_number_that_the_source_needs_becomes_a_constant(run: Run) -> None:
     a, out = exact_ints((64, 8), seed=1), np.zeros((64, 8), np.float32)
     for block in (16, 32):
         out[...] = 0
@@ -148,25 +158,25 @@ def test_a_number_that_the_source_needs_becomes_a_constant() -> None:
         assert (out == 1).all()
 
 
-def test_outside_values_belong_to_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outside_values_belong_to_the_kernel(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = exact_ints((8, 8), seed=1), exact_ints((8, 8), seed=2)
     for factor in (2.0, -3.0, 2.0):
         monkeypatch.setitem(globals(), "FACTOR", factor)
         np.testing.assert_array_equal(run(combined, a, b), factor * a + b)
 
 
-def test_arguments_by_name() -> None:
+def test_arguments_by_name(run: Run) -> None:
     a, b, out = exact_ints((8, 8), seed=1), exact_ints((8, 8), seed=2), np.zeros((8, 8), np.float32)
     run(combine, out=out, b=b, a=a)
     np.testing.assert_array_equal(out, 2 * a + b)
 
 
-def test_an_output_with_a_full_type_may_be_left_out() -> None:
+def test_an_output_with_a_full_type_may_be_left_out(run: Run) -> None:
     a = exact_ints((8, 8), seed=1)
     np.testing.assert_array_equal(run(typed, a, 3), a + 3)
 
 
-def test_what_is_read_and_written_keeps_what_it_held() -> None:
+def test_what_is_read_and_written_keeps_what_it_held(run: Run) -> None:
     a, total = exact_ints((8, 8), seed=1), exact_ints((8, 8), seed=2)
     expected = total + a
     run(accumulate, a, total)
@@ -203,14 +213,14 @@ WRONG: list[tuple[JitFunction, Any, str, str | None]] = [
 
 
 @pytest.mark.parametrize(("kernel", "args", "message", "way_out"), WRONG)
-def test_arguments_that_do_not_fit(kernel: JitFunction, args: Any, message: str, way_out: str | None) -> None:
+def test_arguments_that_do_not_fit(run: Run, kernel: JitFunction, args: Any, message: str, way_out: str | None) -> None:
     with pytest.raises(TilewrightError, match=message) as raised:
         run(kernel, *args)
     if way_out is not None:
         assert way_out in (raised.value.help or "")
 
 
-def test_names_of_arguments_that_do_not_fit() -> None:
+def test_names_of_arguments_that_do_not_fit(run: Run) -> None:
     a = array(8, 8)
     with pytest.raises(ArgumentError, match="no parameter 'c'") as raised:
         run(combine, a, a, c=a)
@@ -219,7 +229,7 @@ def test_names_of_arguments_that_do_not_fit() -> None:
         run(combine, a, a=a)
 
 
-def test_an_output_may_not_share_memory_with_another_argument() -> None:
+def test_an_output_may_not_share_memory_with_another_argument(run: Run) -> None:
     a, b = exact_ints((8, 8), seed=1), exact_ints((8, 8), seed=2)
     with pytest.raises(ArgumentError, match="output 'out' shares memory with argument 'a'") as raised:
         run(combine, a, b, a)
@@ -230,7 +240,7 @@ def test_an_output_may_not_share_memory_with_another_argument() -> None:
     run(combined, a, a)
 
 
-def test_a_wrong_kernel_is_refused_at_its_line() -> None:
+def test_a_wrong_kernel_is_refused_at_its_line(run: Run) -> None:
     @pl.jit
     def wrong(a: pl.Tensor):
         return pl.exq(a)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, cast
 
 import numpy as np
@@ -141,22 +142,22 @@ def _given(spec: ParameterSpec, value: object, is_static: bool) -> Given:
 
 
 def _static(spec: ParameterSpec, value: object) -> Static:
-    value = _frozen(value)
-    try:
-        hash(value)
-    except TypeError:
+    frozen = _frozen(value)
+    if frozen is MISS:
         raise ArgumentError(
             f"argument {spec.name!r} is nothing that a kernel takes",
-            required="an array, a number, a bool, a string, a dtype, or a tuple of those",
+            required="an array, a number, a bool, a string, a dtype, an enum's member, or a tuple of those",
             found=type(value).__name__,
-        ) from None
-    return Static(value)
+        )
+    return Static(frozen)
 
 
 def _frozen(value: object) -> object:
+    """`value` with tuples for lists; `MISS` when a kernel cannot be specialised for it."""
     if isinstance(value, list | tuple):
-        return tuple(_frozen(item) for item in cast("Sequence[object]", value))
-    return value
+        items = tuple(_frozen(item) for item in cast("Sequence[object]", value))
+        return MISS if any(item is MISS for item in items) else items
+    return value if value is None or isinstance(value, bool | int | float | str | DType | Enum) else MISS
 
 
 def _array(spec: ParameterSpec, value: object) -> Argument:

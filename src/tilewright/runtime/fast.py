@@ -97,7 +97,7 @@ def _number(arg: Any, dtype: Any) -> int | None:
 def fast_call(runner: NativeRunner, bound: Bound) -> FastCall | None:
     """The short way for calls like the one that `bound` was; None when there is none for it."""
     signature = runner.signature
-    outputs = [result.index if result.kind == "param" else None for result in signature.results]
+    outputs = [result.index for result in signature.results]
     if None in outputs or signature.symbols:
         return None
     expected: list[_Expected | DType] = []

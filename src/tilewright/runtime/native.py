@@ -5,11 +5,10 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from tilewright.codegen.native import NativeKernel
 from tilewright.errors import CodegenError
 from tilewright.ir import dtypes
 from tilewright.ir.dtypes import DType
@@ -17,6 +16,9 @@ from tilewright.runtime.arrays import Array
 from tilewright.runtime.executable import Executable
 from tilewright.runtime.fast import fast_call
 from tilewright.runtime.memory import ALIGNMENT, address_of, fresh
+
+if TYPE_CHECKING:
+    from tilewright.codegen.native import NativeKernel
 
 REPORT = 4
 """Slots at the end in which a failed guard says what it found."""
@@ -29,7 +31,7 @@ def native_executable(kernel: NativeKernel) -> Executable:
             "the kernel was compiled for another processor and cannot run here", help="call it without target="
         )
     signature = kernel.signature
-    outputs = tuple(result.index if result.kind == "param" else None for result in signature.results)
+    outputs = tuple(result.index for result in signature.results)
     runner = NativeRunner(kernel)
     return Executable(runner, outputs, signature.implicit, runner.allocate, lambda bound: fast_call(runner, bound))
 
@@ -41,32 +43,35 @@ class NativeRunner:
         self.kernel = kernel
         self.signature = kernel.signature
         self._dtypes = [dtypes.by_name(param.dtype) for param in self.signature.params]
-        self._result_dtypes = [dtypes.by_name(r.dtype) if r.kind != "param" else None for r in self.signature.results]
+        self._result_dtypes = [None if r.index is not None else dtypes.by_name(r.dtype) for r in self.signature.results]
         count = len(self._dtypes) + len(self.signature.symbols) + len(self._result_dtypes) + REPORT
         self._slots = ctypes.c_int64 * count
         self._local = threading.local()
 
     def __call__(self, values: Sequence[Any]) -> tuple[Any, ...]:
         given = [
-            address_of(value) if isinstance(value, np.ndarray) else encoded(value, dtype)
+            address_of(cast("Array", value)) if isinstance(value, np.ndarray) else encoded(value, dtype)
             for value, dtype in zip(values, self._dtypes, strict=True)
         ]
         given += [values[param].shape[axis] for param, axis in self.signature.symbols]
         slots, first = self._slots(*given), len(given)
-        made: list[Any] = []
+        made: list[Array | None] = []
         for result, dtype in zip(self.signature.results, self._result_dtypes, strict=True):
-            array: Any = None
+            array = None
             if result.kind == "tensor" and dtype is not None:
-                array = fresh(self.signature.extents(result, slots), np.dtype(dtype.numpy))
+                array = fresh(self.signature.extents(result.shape or (), slots[:first]), np.dtype(dtype.numpy))
                 slots[first + len(made)] = address_of(array)
             made.append(array)
         self._enter(slots)
-        return tuple(
-            values[result.index] if dtype is None else decoded(slots[first + i], dtype) if array is None else array
-            for i, (result, dtype, array) in enumerate(
-                zip(self.signature.results, self._result_dtypes, made, strict=True)
-            )
-        )
+        return tuple(self._result(values, slots, first + i, array) for i, array in enumerate(made))
+
+    def _result(self, values: Sequence[Any], slots: Any, at: int, array: Array | None) -> Any:
+        """The result whose slot is `at`: an output, the new array, or the number in the slot."""
+        index = at - (len(slots) - REPORT - len(self._result_dtypes))
+        dtype = self._result_dtypes[index]
+        if dtype is None:
+            return values[self.signature.results[index].index or 0]
+        return decoded(slots[at], dtype) if array is None else array
 
     def run(self, given: Sequence[int]) -> None:
         """Run on the slots of the parameters alone, where all results are outputs."""
@@ -80,7 +85,7 @@ class NativeRunner:
     def allocate(self, index: int) -> Array:
         """The array of a parameter that the caller left out; its extents are constants."""
         param = self.signature.params[index]
-        return fresh(self.signature.extents(param, ()), np.dtype(self._dtypes[index].numpy))
+        return fresh(self.signature.extents(param.shape or (), ()), np.dtype(self._dtypes[index].numpy))
 
     def _workspace(self) -> int:
         """The address of this thread's workspace."""
