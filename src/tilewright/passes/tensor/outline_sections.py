@@ -161,7 +161,7 @@ class _Outliner(Rewriter):
             self._section(stmt, stmt.body[:-1], stmt.results, last.values, str(hint) if hint else None)
         elif outlined:
             self._section(stmt, (stmt,), stmt.defs(), stmt.defs(), None)
-        elif isinstance(stmt, Let) and isinstance(stmt.value, Op) and _is_view(stmt.value):
+        elif isinstance(stmt, Let) and _views(stmt):
             self.views[stmt.target] = stmt
         else:
             if _is_creation(stmt):
@@ -172,11 +172,9 @@ class _Outliner(Rewriter):
 
     # --- views ---
     def _settle_views(self, stmt: Stmt, end: int, outlined: bool) -> None:
-        """Make a section of each view that cannot wait: read by `stmt`, which is none; or read after `end` although
-        `stmt` writes the tensor that is looked at."""
-        read = () if outlined else tuple(v for v in stmt.uses() if v in self.views)
-        if isinstance(stmt, Let) and isinstance(stmt.value, Op) and _is_view(stmt.value):
-            read = ()
+        """Make a section of each view that cannot wait: read in `stmt` by what is no section; or read after `end`
+        although `stmt` writes the tensor that is looked at."""
+        read: set[Value] = set() if outlined else _read_outside_sections(stmt)
         written = _consumed(stmt, self.whole)
         for value, let in tuple(self.views.items()):
             later = self.last_use.get(value, -1) > end
@@ -339,6 +337,21 @@ def _written(block: Block, program: Program) -> list[Value]:
                 if param.is_output and isinstance(arg, Value):
                     found.append(arg)
     return found
+
+
+def _read_outside_sections(stmt: Stmt) -> set[Value]:
+    """What is read in `stmt` by anything but sections and views: what cannot wait for a section to take it."""
+    if _is_section(stmt) or (isinstance(stmt, Let) and (_is_work(stmt) or _views(stmt))):
+        return set()
+    found = set(stmt.uses())
+    for block in stmt.blocks():
+        for inner in block:
+            found |= _read_outside_sections(inner)
+    return found
+
+
+def _views(stmt: Let) -> bool:
+    return isinstance(stmt.value, Op) and _is_view(stmt.value)
 
 
 def _consumed(stmt: Stmt, program: Program) -> set[Value]:

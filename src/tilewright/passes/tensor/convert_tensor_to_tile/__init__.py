@@ -60,7 +60,8 @@ def convert_tensor_to_tile(program: Program, target: Target, registry: OpConvers
         if function.kind is FunctionKind.INCORE:
             plan = plan_function(function, program, registry, target)
             converter = Converter(plan, registry)
-            functions[function.name] = converter.function(function)
+            new = converter.function(function)
+            functions[function.name] = function if new == function else new
             added[function.name] = tuple(converter.added)
     entry = added.get(program.entry)
     if entry:

@@ -73,11 +73,15 @@ class ConsumerSpaceCollector:
         """transposed views: another value, and whether it is seen transposed"""
         self.sources: dict[Value, Value] = {}
         """views and updates: what they look at or write"""
+        self.below: dict[Value, Value] = {}
+        """versions: the one that was written over, or that flowed in"""
         self.origins: dict[Value, Value] = {}
         """below all views: where a value comes from"""
         self.fixed: dict[Value, MemorySpace | None] = {}
         """values that come out in a space of their own"""
         self.wants: dict[Value, Wants] = {}
+        self.plain: set[Value] = set()
+        """values that somebody reads as they are, with no wish but that they are not transposed"""
         self.invariant: dict[For, dict[tuple[Value, Form], None]] = {}
         """inputs that every trip of a loop wants whole, in which forms: they are the same in each trip"""
         self._webs: dict[Value, Web] = {}
@@ -86,6 +90,8 @@ class ConsumerSpaceCollector:
         self._loop: For | None = None
         self._classify()
         self._collect(function.body, 1)
+        for value in function.results:
+            self._read_plainly(value)
         self._gather_webs()
 
     # --- what stays in memory ---
@@ -107,10 +113,12 @@ class ConsumerSpaceCollector:
                 case For():
                     ends = result_of(stmt.body)
                     for init, arg, end, result in zip(stmt.inits, stmt.iter_args, ends, stmt.results, strict=True):
+                        self.below.update({arg: init, result: init} if isinstance(init, Value) else {})
                         self._join((arg, result), (init, end), flows, computed)
                 case If():
                     arms = zip(result_of(stmt.then), result_of(stmt.otherwise), strict=True)
                     for result, given in zip(stmt.results, arms, strict=True):
+                        self.below.update({result: given[0]} if isinstance(given[0], Value) else {})
                         self._join((result,), given, flows, computed)
                 case _:
                     pass
@@ -127,6 +135,8 @@ class ConsumerSpaceCollector:
         if op.level is Level.TILE:
             return
         written = getattr(op, op.writes) if op.writes else None
+        if isinstance(written, Value):
+            self.below[target] = written
         if isinstance(written, Value) and not any(a.field == op.writes and not a.writes for a in op.accesses()):
             flows.setdefault(written, []).append(target)
         elif creates(op):
@@ -212,15 +222,25 @@ class ConsumerSpaceCollector:
 
     def _requirements(self, op: Op, weight: int) -> None:
         reqs = self.registry.get_input_reqs(op)
+        looked_at = viewed(op)
         for index, input in enumerate(input_fields(type(op))):
             value = getattr(op, input.name)
-            if index in reqs and is_array(value):
+            if not is_array(value):
+                continue
+            if index not in reqs and value is not looked_at and input.name != op.writes:
+                self._read_plainly(value)
+            if index in reqs:
                 req = reqs[index]
                 transposed = bool(req.trans_kwarg and getattr(op, req.trans_kwarg))
                 self.want(value, Form(req.space, transposed), weight)
                 old, flip = self.resolve(value)
                 if self._loop is not None and old in self._inputs:
                     self.invariant.setdefault(self._loop, {})[old, Form(req.space, transposed is not flip)] = None
+
+    def _read_plainly(self, value: Scalar) -> None:
+        if isinstance(value, Value) and isinstance(value.type, TensorType):
+            old, flip = self.resolve(value)
+            self.plain.update(() if flip else (old,))
 
     def _update(self, target: Value, op: Op, written: Value, weight: int) -> None:
         """An update happens where its target is, so the two share a web."""
@@ -299,6 +319,12 @@ class ConsumerSpaceCollector:
     def origin(self, value: Value) -> Value:
         """What is below all the views of `value`: something in memory, computed, carried or created."""
         return self.origins.get(value, value)
+
+    def version_in_memory(self, value: Value) -> Value:
+        """The last version of the tensor of `value` that is in memory."""
+        while value not in self.in_memory:
+            value = self.below[value]
+        return value
 
     def is_loaded(self, value: Value) -> bool:
         """Whether `value` is a view of memory, or is memory itself: a load can put it anywhere."""

@@ -41,11 +41,15 @@ class Converter(Rewriter):
         """where a tile of the new program comes out, even if its type leaves it open"""
         self.joined: list[tuple[Value, ...]] = []
         self.added: list[Param] = []
+        self.outer: set[Value] = set()
+        """what is defined outside of every branch and loop"""
         self.span: Span = UNKNOWN
 
     # --- the function ---
     def function(self, function: Function) -> Function:
         self._replace_created(function)
+        self.outer.update(param.value for param in function.params)
+        self.outer.update(value for stmt in function.body for value in stmt.defs())
         new = super().function(function)
         if not self.added:
             return new
@@ -124,11 +128,11 @@ class Converter(Rewriter):
         return parent if reachable else self.made[value]
 
     def first(self, value: Value) -> Value:
-        """`value` where it comes out, or the tensor itself when it stays in memory."""
-        value, flip = self.survey.resolve(value)
-        if value in self.survey.in_memory:
-            return self.need(value, Form(None, True)) if flip else self.value(value)
-        return self.need(value, self.made[value].flipped(flip))
+        """`value` where it comes out, not transposed, or the tensor itself when it stays in memory."""
+        old, _ = self.survey.resolve(value)
+        if old is value and old in self.survey.in_memory:
+            return self.value(old)
+        return self.need(value, ANYWHERE if old in self.survey.in_memory else Form(self.made[old].space))
 
     def load(self, tensor: Value, form: Form) -> Value:
         """A load of all of `tensor`."""
@@ -324,16 +328,11 @@ class Converter(Rewriter):
         space = self.plan.placed.get(target)
         if space is not None:
             return self.need(value, Form(space))
-        tile = self.need(value, ANYWHERE) if self.survey.is_loaded(value) else self._straight(value)
+        tile = self.need(value, ANYWHERE) if self.survey.is_loaded(value) else self.first(value)
         assert isinstance(tile.type, TileType)
         if tile.type.space is None:
             return tile
         return self.emit_tile(Move(tile, span=self.span), tile.name)
-
-    def _straight(self, value: Value) -> Value:
-        """A computed value where it comes out, not transposed."""
-        old, _ = self.survey.resolve(value)
-        return self.need(value, Form(self.made[old].space))
 
     def visit_terminator(self, stmt: Yield | Return) -> None:
         self.span = stmt.span
@@ -347,8 +346,25 @@ class Converter(Rewriter):
         if not isinstance(value, Value) or not isinstance(value.type, TensorType) or value in self.survey.in_memory:
             return self.scalar(value)
         tile = self.first(value)
-        output = self._add_output(value)
+        output = self._room(value)
         return self.let(Store(tile, (0,) * value.type.rank, output, span=self.span), value.name, self.span)
+
+    def _room(self, value: Value) -> Value:
+        """Where a returned tile is stored: over the tensor of which it is a version, if that is an output, else to a
+        new output."""
+        root = self.survey.roots.get(value)
+        if not any(param.value is root for param in self.survey.function.params if param.is_output):
+            return self._add_output(value)
+        version = self.survey.version_in_memory(value)
+        if version not in self.outer:
+            raise UnsupportedError(
+                f"{value.name!r} updates a tensor in one branch or loop that another one writes",
+                span=value.span,
+                required="updates of one tensor at one level",
+                found=f"{version.name}, written inside",
+                help="compute the value first, and write it once",
+            )
+        return self.value(version)
 
 
 class _Context:

@@ -154,6 +154,8 @@ def _loaded_view(value: Value, plan: FunctionPlan) -> None:
     wants: Wants = survey.wants.get(value) or {ANYWHERE: 1}
     source = survey.sources[value]
     if source in survey.in_memory:
+        if value in survey.plain and all(form.transposed for form in wants):
+            wants = {**wants, Form(min(wants, key=str).space): 1}  # who reads it as it is takes it from there
         plan.trees[value] = _decide(value, IN_DDR, wants, plan)
         return
     tree: Tree = {}

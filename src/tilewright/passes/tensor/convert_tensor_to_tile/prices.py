@@ -83,7 +83,9 @@ class Prices:
         for want in order:
             if want in tree:
                 continue
-            price, way = self._shortest({start, *tree}, want, nodes, kind)
+            # What inference places may be anywhere: nothing that is loaded too is made from it.
+            have = {form for form in (start, *tree) if form.space is not None or start.space is None}
+            price, way = self._shortest(have, want, nodes, kind)
             total = plus(total, price)
             for parent, form in pairwise(way):
                 tree[form] = None if parent == IN_DDR else parent
@@ -102,7 +104,8 @@ class Prices:
             done.add(way[-1])
             for form in nodes - done:
                 step = self._step(way[-1], form, kind)
-                if step is not None:
+                passes_anywhere = way[-1].space is None and form.space is not None and len(way) > 1
+                if step is not None and not passes_anywhere:
                     heapq.heappush(queue, (plus(price, step), [*names, str(form)], [*way, form]))
 
     def _step(self, a: Form, b: Form, kind: TensorType) -> Price | None:
