@@ -85,7 +85,11 @@ CASES: list[tuple[JitFunction, Any]] = [
 def test_activations(kernel: JitFunction, exact: Any, dtype: Any, ulps: int) -> None:
     x = POINTS.astype(dtype).reshape(1, -1)
     expected = exact(x.astype(np.float64))
-    found = kernel.reference(x)
+    for found in (kernel.reference(x), kernel(x)):
+        check(kernel, found, expected, dtype, ulps)
+
+
+def check(kernel: JitFunction, found: Any, expected: Any, dtype: Any, ulps: int) -> None:
     assert found.dtype == np.dtype(dtype)
     epsilon = float(ml_dtypes.finfo(dtype).eps)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
     # Against the larger of the value and a thousandth: far out in a tail only the absolute error counts.
@@ -97,21 +101,22 @@ def test_activations(kernel: JitFunction, exact: Any, dtype: Any, ulps: int) -> 
 def test_softmax(columns: int) -> None:
     x = np.random.default_rng(0).normal(0, 4, (7, columns)).astype(np.float32)
     e = np.exp(x.astype(np.float64) - x.max(axis=1, keepdims=True))
-    found = use_softmax.reference(x)
-    np.testing.assert_allclose(found, e / e.sum(axis=1, keepdims=True), rtol=1e-5)
-    np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-5)
+    for found in (use_softmax.reference(x), use_softmax(x)):
+        np.testing.assert_allclose(found, e / e.sum(axis=1, keepdims=True), rtol=1e-5)
+        np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-5)
 
 
 def test_powers() -> None:
     x = np.array([[0.5, 1.0, 2.0, 10.0, -1.0]], np.float32)
-    found = use_pow.reference(x)
-    np.testing.assert_allclose(found[0, :4], [0.125, 1, 8, 1000], rtol=2e-6)
-    assert np.isnan(found[0, 4])
+    for found in (use_pow.reference(x), use_pow(x)):
+        np.testing.assert_allclose(found[0, :4], [0.125, 1, 8, 1000], rtol=2e-6)
+        assert np.isnan(found[0, 4])
 
 
 def test_tiles_take_them_as_tensors_do() -> None:
     x = np.random.default_rng(1).normal(0, 2, (8, 8)).astype(np.float32)
     out = np.zeros((8, 8), np.float32)
-    on_tiles.reference(x, out)
     e = np.exp(gelu64(x.astype(np.float64)))
-    np.testing.assert_allclose(out, e / e.sum(axis=1, keepdims=True), rtol=1e-5)
+    for call in (on_tiles.reference, on_tiles):
+        call(x, out)
+        np.testing.assert_allclose(out, e / e.sum(axis=1, keepdims=True), rtol=1e-5)
