@@ -111,19 +111,19 @@ class FunctionEmitter:
     def text(self) -> str:
         arguments: list[str] = []
         for position, param in enumerate(self.function.params):
-            value, name = param.value, f"%p{position}"
+            value, name = param.value, f"%arg.{position}"
             if isinstance(value.type, TensorType):
                 arguments.append(f"ptr {name}")
             else:
                 arguments.append(f"{scalar_type(value.dtype)} {name}")
                 self.scope.registers[value] = name
         for number, (value, _, _) in enumerate(self.interface.symbols):
-            self.scope.registers[value] = f"%s{number}"
-            arguments.append(f"i64 %s{number}")
+            self.scope.registers[value] = f"%sym.{number}"
+            arguments.append(f"i64 %sym.{number}")
         for position, param in enumerate(self.function.params):
             if isinstance(param.value.type, TensorType):
-                self.scope.places[param.value] = self._parameter(f"%p{position}", param.value.type)
-        arguments += [f"ptr %r{position}" for position in self.interface.results]
+                self.scope.places[param.value] = self._parameter(f"%arg.{position}", param.value.type)
+        arguments += [f"ptr %res.{position}" for position in self.interface.results]
         self.block(self.function.body)
         self._leave()
         return self.b.text(f"define internal i64 @{self.interface.name}({', '.join(arguments)}, ptr %ws, ptr %report)")
@@ -377,11 +377,11 @@ class FunctionEmitter:
             if isinstance(given, Value) and isinstance(given.type, TensorType):
                 source = self.scope.place(given)
                 shape = self.scope.indices(given.type.shape)
-                out = Place(f"%r{position}", source.dtype, shape, row_major(self.b, shape))
+                out = Place(f"%res.{position}", source.dtype, shape, row_major(self.b, shape))
                 self.operations.move(source, out)
                 continue
             if is_array(given):
                 raise VerifyError("a function returns a tile", found=repr(given), help="store it to a tensor first")
             dtype = dtype_of(given)
-            self.b.emit(f"store i64 {encoded(self.scope, self.scope.scalar(given), dtype)}, ptr %r{position}")
+            self.b.emit(f"store i64 {encoded(self.scope, self.scope.scalar(given), dtype)}, ptr %res.{position}")
         self.checks.leave("0")

@@ -78,7 +78,7 @@ class Operations:
             return self.destination(plan.direct[target], kind)
         if target in plan.returned:
             shape = scope.indices(kind.shape)
-            return Place(f"%r{plan.returned[target]}", kind.dtype, shape, row_major(scope.b, shape))
+            return Place(f"%res.{plan.returned[target]}", kind.dtype, shape, row_major(scope.b, shape))
         out = self.room(plan.own[target], kind, stmt.span)
         if op.writes is not None:  # the old version lives on: the new one starts as a copy of it
             old = scope.place(getattr(op, op.writes))
