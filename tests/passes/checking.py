@@ -28,8 +28,9 @@ PASSES: tuple[Pass, ...] = (
 )  # fmt: skip
 
 
-def run(program: Program, scalars: Sequence[int] = ()) -> list[np.ndarray[Any, Any]]:
-    """What the program leaves in its output tensors, on small integers; run-time extents take the first scalar."""
+def arguments(program: Program, scalars: Sequence[int] = ()) -> tuple[list[Any], list[np.ndarray[Any, Any]]]:
+    """Arguments for the program, small integers, and those among them that it writes; run-time extents take the first
+    scalar."""
     args: list[Any] = []
     outputs: list[np.ndarray[Any, Any]] = []
     given = iter(scalars)
@@ -42,6 +43,12 @@ def run(program: Program, scalars: Sequence[int] = ()) -> list[np.ndarray[Any, A
         args.append(exact_ints(shape, np.dtype(kind.dtype.numpy), seed=index))
         if param.is_output:
             outputs.append(args[-1])
+    return args, outputs
+
+
+def run(program: Program, scalars: Sequence[int] = ()) -> list[np.ndarray[Any, Any]]:
+    """What the program leaves in its output tensors."""
+    args, outputs = arguments(program, scalars)
     interpret(program, args)
     return outputs
 

@@ -1,4 +1,4 @@
-"""What the tile passes make of programs is legal on the target, verified, and means what it meant."""
+"""Whole programs through every tile pass: legal, verified, of the same meaning, and right on the emulated machine."""
 
 from __future__ import annotations
 
@@ -7,67 +7,26 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from building import Builder
-from support import TAILS, exact_ints
+from passes.checking import arguments, legalized, run
+from support import TAILS
 
-from tilewright.analysis.legality import check_legal, check_spaces
-from tilewright.execute.interpreter import interpret
+from tilewright.codegen.pto.check import check
+from tilewright.codegen.pto.emulate import emulate
+from tilewright.codegen.pto.writer import emit_pto
+from tilewright.compiler import placed
 from tilewright.ir.dtypes import BF16, FP16, FP32, INT8, INT32, DType
 from tilewright.ir.function import Program
 from tilewright.ir.op import Level
 from tilewright.ir.scalar import Value, constant
-from tilewright.ir.verify import verify
 from tilewright.ops.broadcast import RowExpandMul, RowExpandSub
 from tilewright.ops.cast import Cast
 from tilewright.ops.create import Full
 from tilewright.ops.elementwise import Add, Mul
 from tilewright.ops.matmul import Matmul, MatmulAcc
 from tilewright.ops.reduce import RowMax, RowSum
-from tilewright.passes.tile.infer_spaces import infer_spaces
-from tilewright.passes.tile.legalize_dtypes import legalize_dtypes
-from tilewright.passes.tile.legalize_layouts import legalize_layouts
-from tilewright.passes.tile.legalize_moves import legalize_moves
-from tilewright.passes.tile.materialize_scratch import materialize_scratch
 from tilewright.targets import load_target
 
 TARGETS = ("ascend910b", "ascend950", "x86_amx", "x86_avx512", "generic")
-PASSES = (infer_spaces, legalize_moves, legalize_dtypes, legalize_layouts, materialize_scratch)
-
-
-def run(program: Program, *extra: int) -> list[np.ndarray]:
-    """What the program stores, on small integers."""
-    args: list[object] = []
-    outs: list[np.ndarray] = []
-    for index, param in enumerate(program.main.params):
-        kind = param.value.type
-        if not hasattr(kind, "shape"):
-            args.append(extra[0])
-            continue
-        shape = tuple(e if isinstance(e, int) else extra[0] for e in kind.shape)  # type: ignore[attr-defined]
-        dtype = np.dtype(kind.dtype.numpy)
-        if param.is_output:
-            outs.append(np.zeros(shape, dtype))
-            args.append(outs[-1])
-        else:
-            args.append(exact_ints(shape, dtype, seed=index))
-    interpret(program, args)
-    return outs
-
-
-def legalized(program: Program, target_name: str, *extra: int) -> Program:
-    """The program after all passes, each checked."""
-    target = load_target(target_name)
-    verify(program)
-    wanted = run(program, *extra)
-    for step in PASSES:
-        program = step(program, target)
-        verify(program)
-        if step is legalize_moves:
-            check_spaces(program, target)
-        for a, b in zip(wanted, run(program, *extra), strict=True):
-            np.testing.assert_array_equal(np.asarray(a, np.float64), np.asarray(b, np.float64), err_msg=step.__name__)
-        assert step(program, target) == program, f"{step.__name__} changes its own output"
-    check_legal(program, target)
-    return program
 
 
 # --- programs -----------------------------------------------------------------------------------------------------
@@ -147,3 +106,25 @@ def test_tails(target: str, size: int) -> None:
     legalized(softmax(size, 65), target)
     legalized(softmax(17, size), target)
     legalized(softmax(size, size, BF16), target)
+
+
+EMULATED: dict[str, Callable[[int], Program]] = {
+    "rows": lambda size: chain(FP16, size, 33, 17, 5) if size < 100 else chain(FP16, 100, 33, 17, 5),
+    "bytes": lambda size: split_k(INT8, size, 72, block=40),
+    "reduction": lambda size: softmax(size, 65),
+    "narrow": lambda size: softmax(33, size, BF16),
+}
+
+
+@pytest.mark.parametrize("target", ("ascend910b", "ascend950"))
+@pytest.mark.parametrize("size", TAILS)
+@pytest.mark.parametrize("name", list(EMULATED))
+def test_the_emulated_machine_gives_the_same(name: str, size: int, target: str) -> None:
+    program, machine = EMULATED[name](size), load_target(target)
+    final = [stage for _, stage in placed(program, machine)][-1]
+    (text,) = emit_pto(final, machine).texts.values()
+    assert not check(text)
+    args, outputs = arguments(program)
+    emulate(text, args)
+    for wanted, found in zip(run(program), outputs, strict=True):
+        np.testing.assert_array_equal(np.asarray(wanted, np.float64), np.asarray(found, np.float64))

@@ -43,6 +43,8 @@ class Extents:
         default_factory=list[tuple[Value, Value, tuple[int, ...]]]
     )
     """(result, source, the source's dimension for each of the result's, -1 for none)"""
+    views: dict[Value, Op] = field(default_factory=dict[Value, Op])
+    """the operations of views, by result"""
     tiles: list[Value] = field(default_factory=list[Value])
     _parent: dict[Dim, Dim] = field(default_factory=dict[Dim, Dim])
 
@@ -108,6 +110,8 @@ def _tie_op(found: Extents, made: Value, op: Op, marked: set[Dim]) -> None:
     if not isinstance(made.type, TileType):
         return
     rank = made.type.rank
+    if op.view_of is not None:
+        found.views[made] = op
     written = getattr(op, op.writes) if op.writes else None
     if isinstance(written, Value) and isinstance(written.type, TileType):
         found.tie_all(written, made)

@@ -25,7 +25,7 @@ from tilewright.analysis.uses import uses_of
 from tilewright.ir.function import Function, FunctionKind, Program
 from tilewright.ir.layout import MemorySpace
 from tilewright.ir.nodes import Block, For, Let, Stmt, Yield
-from tilewright.ir.op import Op
+from tilewright.ir.op import Effect, Op
 from tilewright.ir.rewrite import Rewriter, placed_like, type_of
 from tilewright.ir.scalar import Scalar, Value
 from tilewright.ir.types import TileType, Type
@@ -44,7 +44,9 @@ def place_function(function: Function, target: Target) -> Function:
     if function.kind is not FunctionKind.INCORE:
         return function
     function = start_accumulators(function, target)
-    return _Placer(plan_spaces(constraints_of(function, target)), function, target).function(function)
+    placer = _Placer(plan_spaces(constraints_of(function, target)), function, target)
+    placed = placer.function(function)
+    return placed if placed is function else _without_unread(placed, {placer.get(value) for value in uses_of(function)})
 
 
 def plan_of(function: Function, target: Target) -> SpacePlan:
@@ -53,6 +55,29 @@ def plan_of(function: Function, target: Target) -> SpacePlan:
 
 
 Key = tuple[Value, MemorySpace]
+
+
+def _without_unread(function: Function, read: set[Scalar]) -> Function:
+    """`function` without the loads and views that were read before, and of which every reader got another."""
+    uses = uses_of(function)
+    dead: set[Value] = set()
+    for stmt in reversed(list(function.walk())):
+        if isinstance(stmt, Let) and isinstance(stmt.value, Op) and isinstance(stmt.target.type, TileType):
+            readers = [use.stmt for use in uses.get(stmt.target, ())]
+            unread = all(isinstance(reader, Let) and reader.target in dead for reader in readers)
+            if unread and stmt.target in read and stmt.value.effect is Effect.PURE:
+                dead.add(stmt.target)
+    return _Dropper(dead).function(function) if dead else function
+
+
+class _Dropper(Rewriter):
+    def __init__(self, dead: set[Value]) -> None:
+        super().__init__()
+        self.dead = dead
+
+    def visit_let(self, stmt: Let) -> None:
+        if stmt.target not in self.dead:
+            super().visit_let(stmt)
 
 
 class _Placer(Rewriter):

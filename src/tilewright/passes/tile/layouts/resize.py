@@ -1,24 +1,28 @@
 """Physical shapes become whole boxes; valid shapes, and so the meaning, stay.
 
-A reshape is a view only while both shapes hold the same bytes in row-major order. Where a box gets in the way the
-elements go through a temporary tensor in DDR: stored in one shape, loaded in the other."""
+A reshape is a view only while both shapes hold the same bytes in row-major order, and a window only while it starts at
+a whole box. Where a box gets in the way the elements go through a temporary tensor in DDR: stored as they are, loaded
+as they are wanted."""
 
 from __future__ import annotations
 
-from tilewright.analysis.extents import Extents, extents_of, plain_layout, tile_type
+from tilewright.analysis.extents import Extents, box_of, extents_of, plain_layout, tile_type
+from tilewright.analysis.footprint import MASK_ROW_BYTES, packs_masks
 from tilewright.analysis.spaces import DDR, nbytes_of, placing_attribute, read_tensor, tile_operands
 from tilewright.analysis.uses import definitions_of
 from tilewright.errors import UnsupportedError
+from tilewright.ir.dtypes import BOOL
 from tilewright.ir.function import Function
 from tilewright.ir.layout import COL_MAJOR, MemorySpace, SLayout
 from tilewright.ir.loops import Reduce
 from tilewright.ir.nodes import Let, Stmt
 from tilewright.ir.op import Level, Op
 from tilewright.ir.rewrite import Rewriter, placed_like
-from tilewright.ir.scalar import Scalar, Value
+from tilewright.ir.scalar import Scalar, Value, linear_terms
 from tilewright.ir.types import TensorType, TileType
 from tilewright.ops.create import Create
 from tilewright.ops.movement import Load, Store
+from tilewright.ops.shape import Reshape, Slice
 from tilewright.targets import Target
 
 
@@ -26,6 +30,7 @@ def resize(function: Function, target: Target) -> Function:
     """`function` with every tile's physical shape as `analysis.extents` plans it."""
     found = extents_of(function, target)
     moved = {made for made, source in found.rearranging if _must_move(made, source, found)}
+    moved |= {made for made, source, _ in found.windows if is_cut(made, source, found)}
     if not moved and not any(found.changed(value) for value in found.tiles):
         return function
     return _Resizer(found, moved, target, definitions_of(function)).function(function)
@@ -48,6 +53,26 @@ def column_reduced(stmt: Let, op: Op, target: Target) -> UnsupportedError:
         found=", ".join(repr(value.type) for _, value in tile_operands(op)),
         help="reshape it to a row [1, M] and reduce that",
     )
+
+
+def is_cut(made: Value, source: Value, found: Extents) -> bool:
+    """Whether a window starts within a box, or within the bytes that must stay together, so that it has no address.
+    Asked of windows that operations state as a view of a tile."""
+    op = found.views.get(made)
+    if not isinstance(op, Slice) or op.drop_dims:
+        return False
+    kind = tile_type(source)
+    assert kind.space is not None
+    if found.target.memory(kind.space).row_bytes <= 1:
+        return False
+    packed = kind.dtype is BOOL and packs_masks(found.target)
+    box = (1, 8 * MASK_ROW_BYTES) if packed else box_of(source, found)
+    return not all(_is_multiple(offset, side) for offset, side in zip(op.offset[-2:], box, strict=True))
+
+
+def _is_multiple(offset: Scalar, side: int) -> bool:
+    terms, constant = linear_terms(offset)
+    return constant % side == 0 and all(factor % side == 0 for factor in terms.values())
 
 
 class _Resizer(Rewriter):
@@ -92,17 +117,21 @@ class _Resizer(Rewriter):
 
     # --- reshapes ---
     def through_memory(self, stmt: Let, op: Op) -> None:
-        """The elements in row-major order, stored as the source has them and loaded as the result wants them."""
-        made = tile_type(stmt.target)
-        source = self.stored_source(stmt, getattr(op, op.view_of or ""))
-        shape = made.static_shape
-        extents = made.valid
-        create = Create(shape, made.dtype, level=Level.TENSOR, span=stmt.span)
-        zeros: tuple[Scalar, ...] = (0,) * len(shape)
-        space = self.let(create, f"{stmt.target.name}_space", stmt.span, TensorType(shape, made.dtype))
-        held = self.let(Store(source, zeros, space, extents, span=stmt.span), f"{stmt.target.name}_ddr", stmt.span)
+        """A view that cannot stay one: the source is stored, and the result loaded from what was stored."""
+        made, old = tile_type(stmt.target), getattr(op, op.view_of or "")
+        source, shape = self.stored_source(stmt, old), tile_type(old).static_shape
+        name, span = stmt.target.name, stmt.span
+        create = Create(shape, made.dtype, level=Level.TENSOR, span=span)
+        space = self.let(create, f"{name}_space", span, TensorType(shape, made.dtype))
+        held = self.let(Store(source, (0,) * len(shape), space, span=span), f"{name}_ddr", span)
+        offsets: tuple[Scalar, ...] = (0,) * made.rank
+        if isinstance(op, Slice):
+            offsets = tuple(self.scalar(offset) for offset in op.offset)
+        else:
+            held = self.let(Reshape(held, made.static_shape, level=Level.TENSOR, span=span), f"{name}_view", span)
+        valid = tuple(self.scalar(extent) for extent in made.valid)
         assert made.space is not None
-        load = Load(held, zeros, self.found.shapes[stmt.target], extents, made.space, span=stmt.span)
+        load = Load(held, offsets, self.found.shapes[stmt.target], valid, made.space, span=span)
         self.emit(Let(self.retype(stmt.target, placed_like(load.infer(), made)), load, span=stmt.span))
 
     def stored_source(self, stmt: Let, source: Value) -> Value:
