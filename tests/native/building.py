@@ -112,6 +112,9 @@ def same(program: Program, arguments: Sequence[Any], kernel: NativeKernel | None
 
 def compare(found: Any, expected: Any, ulp: float = 0) -> None:
     a, b = np.asarray(found), np.asarray(expected)
+    if not a.ndim:
+        assert a == b
+        return
     assert a.shape == b.shape and a.dtype == b.dtype
     with np.errstate(all="ignore"):
         wrong = a != b

@@ -17,7 +17,7 @@ from math import prod
 
 from tilewright.analysis.liveness import Liveness, live_ranges, shareable
 from tilewright.codegen.native.scope import affine_map, reinterprets
-from tilewright.ir.function import Function, Program
+from tilewright.ir.function import Function, Param, Program
 from tilewright.ir.layout import Pad
 from tilewright.ir.loops import Contract, Index, Update
 from tilewright.ir.nodes import Block, Call, For, If, Let, Scope, Stmt, Yield
@@ -80,7 +80,7 @@ class _Planner:
     def __init__(self, function: Function, program: Program, mixed: bool) -> None:
         self.function = function
         self.program = program
-        self.live: Liveness = live_ranges(function)
+        self.live: Liveness = live_ranges(_with_symbols(function))
         self.roots = roots_of(function, program)
         self.plan = Plan()
         self.homes: dict[Value, Homes] = {}
@@ -102,9 +102,10 @@ class _Planner:
     def _returned(self) -> None:
         """Tensors made at the top and returned lie in the caller's memory from the start."""
         made = {s.target for s in self.function.body if isinstance(s, Let) and isinstance(s.target.type, TensorType)}
-        for position, value in enumerate(self.function.results):
-            if isinstance(value, Value) and self.root(value) in made:
-                self.plan.returned.setdefault(self.root(value), position)
+        returned = [self.root(v) if isinstance(v, Value) else None for v in self.function.results]
+        for position, root in enumerate(returned):
+            if root in made and root is not None and returned.count(root) == 1:
+                self.plan.returned[root] = position
 
     # --- storages -------------------------------------------------------------------------------------------------
     def fresh(self, value: Value, first: int | None = None, last: int = 0) -> None:
@@ -288,7 +289,7 @@ class _Planner:
             if any(self.homes.get(given, NOWHERE) & self.homes[other] for other, _ in pairs):
                 kind = arg.type
                 assert isinstance(kind, (TensorType, TileType))
-                storage = Storage(len(self.plan.storages), nbytes_of(kind), 2 * end - 1, 2 * end + 1)
+                storage = Storage(len(self.plan.storages), nbytes_of(kind), 2 * end - 2, 2 * end + 1)
                 self.plan.storages.append(storage)
                 self.plan.staged[arg] = storage
 
@@ -311,6 +312,14 @@ class _Planner:
                 self.fresh(target)
             else:
                 self.settle(target, self.homes.get(root, NOWHERE))
+
+
+def _with_symbols(function: Function) -> Function:
+    """The function with extents that are read from its arrays as parameters, which is what they are to liveness."""
+    params = {param.value: param for param in function.params}
+    for value in [value for param in function.params for value in param.value.type.values()]:
+        params.setdefault(value, Param(value))
+    return function.with_(params=tuple(params.values()))
 
 
 def viewing(op: Op) -> bool:
