@@ -122,7 +122,7 @@ class Load(Op, name="load", levels=(TILE,), result_space=FromAttribute("target_m
             raise ShapeError("tile.load takes a tensor", span=self.span, found=repr(kind), help="use pl.move for tiles")
         check_lengths(self, kind.rank, offsets=self.offsets)
         ones = len(self.shapes) - kind.rank
-        if not self.shapes or any(extent != 1 for extent in self.shapes[: max(0, ones)]):
+        if not self.shapes or any(extent != 1 for extent in (self.valid_shape or self.shapes)[: max(0, ones)]):
             check_lengths(self, kind.rank, shapes=self.shapes)
         check_lengths(self, len(self.shapes), valid_shape=self.valid_shape)
         check_index(self, "offsets", *self.offsets)

@@ -15,7 +15,16 @@ from tilewright.ir.nodes import For
 from tilewright.ir.scalar import Value
 from tilewright.ir.types import TensorType
 from tilewright.passes.tensor.convert_tensor_to_tile.consumers import ConsumerSpaceCollector, Form, Wants, Web
-from tilewright.passes.tensor.convert_tensor_to_tile.prices import FREE, IN_DDR, Price, Prices, Tree, plus, size_of
+from tilewright.passes.tensor.convert_tensor_to_tile.prices import (
+    FREE,
+    IN_DDR,
+    NO_ROUTE,
+    Price,
+    Prices,
+    Tree,
+    plus,
+    size_of,
+)
 from tilewright.passes.tensor.convert_tensor_to_tile.registry import OpConversionRegistry
 from tilewright.targets import Target
 
@@ -106,9 +115,8 @@ def _choose_early(plan: FunctionPlan, target: Target) -> None:
 
 # --- webs ---------------------------------------------------------------------------------------------------------
 def _settle(web: Web, plan: FunctionPlan) -> None:
-    """Choose where a web lives. The space is written into the types only when everything that flows in comes out
-    there by itself, or is loaded: otherwise moves are needed, and space inference, which sees the tile operations,
-    places the web."""
+    """Choose where a web lives. The space is written into the types when everything that flows in gets there: else
+    space inference, which sees the tile operations, places the web (an accumulator that starts as a constant)."""
     survey = plan.survey
     naturals = {value: survey.fixed.get(survey.origin(value)) for value, _ in web.producers}
     loaded = [value for value, _ in web.producers if survey.is_loaded(value)]
@@ -116,7 +124,9 @@ def _settle(web: Web, plan: FunctionPlan) -> None:
     kind = web.members[0].type
     assert isinstance(kind, TensorType)
     space = min(candidates, key=lambda each: (_price(each, web, plan, kind), each.value), default=None)
-    agreed = space is not None and all(value in loaded or naturals[value] is space for value, _ in web.producers)
+    agreed = space is not None and all(
+        value in loaded or _reaches(naturals[value], space, plan, kind) for value, _ in web.producers
+    )
     if plan.prices.is_view(space) and any(survey.resolve(value)[1] for value, _ in web.producers):
         agreed = False  # a transposed view has another layout than what else flows in
     for member in web.members:
@@ -124,12 +134,20 @@ def _settle(web: Web, plan: FunctionPlan) -> None:
     for value, weight in web.producers:
         if value in loaded:
             survey.want(value, Form(space if agreed else None), weight)
+        elif agreed and space is not None and naturals[value] is space:
+            plan.placed[survey.origin(value)] = space
+        elif agreed:
+            survey.want(value, Form(space), weight)
     if agreed and space is not None:
         plan.placed.update((member, space) for member in web.members)
-        plan.placed.update((survey.origin(value), space) for value in naturals if value not in loaded)
     if web.members and space is not None:
         name = min(member.name for member in web.members)
         plan.decisions.append(Decision(survey.function.name, name, _spell(kind), (f"carried in {space.value}",)))
+
+
+def _reaches(natural: MemorySpace | None, space: MemorySpace, plan: FunctionPlan, kind: TensorType) -> bool:
+    """Whether what comes out in `natural` can be brought to `space`."""
+    return natural is not None and plan.prices.path(Form(natural), Form(space), kind)[0] < NO_ROUTE
 
 
 def _price(space: MemorySpace, web: Web, plan: FunctionPlan, kind: TensorType) -> Price:
