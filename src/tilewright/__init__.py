@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tilewright import text  # importing it gives programs their `__str__`
-from tilewright.errors import TilewrightError
+from tilewright.errors import OperandError, TilewrightError
 from tilewright.ir.function import Program
 
 if TYPE_CHECKING:
@@ -37,14 +37,14 @@ def compile(program: Any, *, target: str | Target = "host", cache: bool = True) 
     from tilewright.runtime.build import compile_for
     from tilewright.runtime.options import Options
 
-    return compile_for(getattr(program, "program", program), target, Options(target, cache))
+    return compile_for(_program_of(program), target, Options(target, cache))
 
 
 def lower(program: Any, *, target: str | Target = "host", after: str | None = None) -> Program:
     """`program` through the passes for `target`: placed, or as it is after the pass called `after`."""
     from tilewright.runtime.build import lowered
 
-    return lowered(getattr(program, "program", program), target, after)
+    return lowered(_program_of(program), target, after)
 
 
 def load_target(target: str | Target) -> Target:
@@ -59,3 +59,16 @@ def verify(program: Program) -> None:
     from tilewright.ir.verify import verify as check
 
     check(program)
+
+
+def _program_of(given: Any) -> Program:
+    """The program that a user means by a `Program` or a decorated class."""
+    found = getattr(given, "program", given)
+    if not isinstance(found, Program):
+        raise OperandError(
+            f"{type(given).__name__} is no program",
+            required="a Program, or a class decorated with @pl.program",
+            found=repr(given),
+            help="a kernel of @pl.jit has shapes only with arguments: use kernel.compile(*args) or kernel.lower(*args)",
+        )
+    return found

@@ -131,6 +131,25 @@ def test_what_dlpack_cannot_give_is_refused() -> None:
         as_argument(HandMade(array, 5), "a")
 
 
+class Later(Exporter):
+    """As much of a jax array as is read: its values are there once it was waited for."""
+
+    __module__ = "jaxlib"
+
+    def block_until_ready(self) -> Later:
+        self.array[...] = 5
+        return self
+
+
+def test_a_jax_array_is_waited_for_and_never_written() -> None:
+    array = exact_ints((3, 4))
+    argument = as_argument(Later(array), "a")
+    assert argument.kind == "jax"
+    assert (argument.view == 5).all()
+    assert not argument.writable
+    assert array.flags.writeable
+
+
 class Tensor:
     """As much of a torch tensor as is read without torch."""
 
@@ -233,8 +252,9 @@ def test_outputs_that_cannot_be_written() -> None:
     locked.flags.writeable = False
     with pytest.raises(ArgumentError, match="read-only"):
         check_output("out", as_argument(locked, "out"))
-    with pytest.raises(ArgumentError, match="read-only"):
-        check_output("out", Argument(array, array, "jax"))
+    with pytest.raises(ArgumentError, match="read-only") as raised:
+        check_output("out", Argument(locked, array, "jax"))
+    assert "return the result" in (raised.value.help or "")
     broadcast = np.lib.stride_tricks.as_strided(array, (4, 4), (0, 4))
     with pytest.raises(ArgumentError, match="share memory"):
         check_output("out", as_argument(broadcast, "out"))

@@ -15,7 +15,7 @@ from support import TAILS, exact_ints, poisoned, surroundings_intact
 
 import tilewright as tw
 import tilewright.language as pl
-from tilewright.errors import ArgumentError, UnsupportedError
+from tilewright.errors import ArgumentError, OperandError, UnsupportedError
 
 TEXT = """
 import tilewright.language as pl
@@ -87,6 +87,19 @@ def test_the_public_functions_take_programs_and_classes() -> None:
     assert tw.load_target("ascend950").name == "ascend950"
     assert tw.lower(Copy, target="host", after="frontend") == Copy.program
     assert Copy.lower("ascend910b") == tw.compile(Copy, target="ascend910b").program
+
+
+def test_a_kernel_without_arguments_is_no_program() -> None:
+    @pl.jit
+    def kernel(a: pl.Tensor):
+        return a + a
+
+    for function in (tw.compile, tw.lower):
+        with pytest.raises(OperandError, match="is no program") as raised:
+            function(kernel)
+        assert "kernel.compile(*args)" in (raised.value.help or "")
+    a = exact_ints((8, 8))
+    np.testing.assert_array_equal(kernel.compile(a)(a), a + a)
 
 
 KERNEL = """

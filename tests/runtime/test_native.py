@@ -203,7 +203,7 @@ def test_the_short_way_is_for_equal_calls_only(backend: Backend) -> None:
     combine, _, _ = kernels()
     a, b, out = exact_ints((8, 8), seed=1), exact_ints((8, 8), seed=2), np.zeros((8, 8), np.float32)
     combine(a, b, out)
-    short: Any = combine._fast  # pyright: ignore[reportPrivateUsage]
+    short: Any = combine._last[1]  # pyright: ignore[reportPrivateUsage]
     raw = np.zeros(4 * 64 + 1, np.uint8)
     misaligned = raw[1:].view(np.float32).reshape(8, 8)
     locked = np.zeros((8, 8), np.float32)

@@ -65,8 +65,13 @@ def as_argument(value: object, name: str) -> Argument:
             found=type(value).__name__,
             help="convert it with numpy.asarray(…, dtype=…)",
         )
-    kind = "jax" if library in ("jax", "jaxlib") else "dlpack"
-    return Argument(dlpack_view(value, name), value, kind)
+    if library not in ("jax", "jaxlib"):
+        return Argument(dlpack_view(value, name), value, "dlpack")
+    foreign: Any = value
+    # jax hands out arrays before their values are there, and never lets them be written.
+    view = dlpack_view(foreign.block_until_ready(), name)
+    view.flags.writeable = False
+    return Argument(view, foreign, "jax")
 
 
 def _torch_view(value: Any, name: str) -> Array:

@@ -10,7 +10,7 @@ from tilewright.runtime.arrays import Argument, overlaps, repeats_elements
 
 def check_output(name: str, argument: Argument) -> None:
     """Raises `ArgumentError` when output `name` cannot be written."""
-    if not argument.writable or argument.kind == "jax":
+    if not argument.writable:
         raise ArgumentError(
             f"output {name!r} is read-only",
             required="an array that may be written",

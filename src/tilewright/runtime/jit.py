@@ -41,8 +41,8 @@ class JitFunction:
         self.source = KernelSource.from_function(function, kind)
         self.options = options
         self._executables: dict[tuple[object, ...], Executable] = {}
-        self._fast: ShortCut | None = None
-        self._fast_read: object = None
+        self._last: tuple[object, ShortCut | None] = (None, None)
+        """what the last call read from outside, and the short way for calls like it; one object, for threads"""
         self._static: frozenset[str] = frozenset()
         """parameters whose numbers the source needs when it is compiled"""
 
@@ -52,8 +52,9 @@ class JitFunction:
         from tilewright.runtime.build import conversions
 
         read = (self.source.reads(), conversions())
-        if not named and read == self._fast_read and self._fast is not None:
-            result = self._fast(args)
+        last_read, short = self._last
+        if short is not None and not named and read == last_read:
+            result = short(args)
             if result is not MISS:
                 return result
         bound = self._bind(args, named)
@@ -64,7 +65,7 @@ class JitFunction:
             self._executables[bound.key, read] = executable
         result = executable(bound)
         if not named:
-            self._fast, self._fast_read = executable.short_cut(bound), read
+            self._last = (read, executable.short_cut(bound))
         return result
 
     def program(self, *args: Any, **named: Any) -> Program:
