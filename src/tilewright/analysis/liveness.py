@@ -1,14 +1,17 @@
 """Live ranges over the structured program.
 
-Statements are numbered in the order in which they stand; a loop has a number where it begins and one where it ends.
-Statement `p` reads at time `2p` and writes at time `2p + 1`, so a result may take over the storage of an operand that
-dies there, when the operation allows it; one that it must not share is held until `2p + 1`.
+Statements are numbered in the order in which they stand; one with blocks has a number where it begins and one where
+it ends. Statement `p` reads at time `2p` and writes at time `2p + 1`, so a result may take over the storage of an
+operand that dies there, when the operation allows it; one that it must not share is held until `2p + 1`.
 
     p=1  x = load(a)              x: [3, 4]
-    p=2  y = exp(x)               y: [5, 10]     x may give its storage to y
-    p=3  for ...:                 a value from outside that the loop reads lives until the loop ends (p=5)
+    p=2  y = exp(x)               y: [5, 11]     x may give its storage to y
+    p=3  for ...:                 a value from outside that the loop reads lives until the loop ends
     p=4      z = add(z, y)
     p=5                           the loop ends
+
+A value that the arms of a branch read, and nothing after it, lives in each arm until its last use there: its range has
+a hole. Ranges are sorted lists of [first, last].
 """
 
 from __future__ import annotations
@@ -16,90 +19,117 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tilewright.ir.function import Function
-from tilewright.ir.nodes import Block, For, Let, Stmt, Yield
+from tilewright.ir.nodes import Block, For, If, Let, Stmt, Yield
 from tilewright.ir.op import Op
 from tilewright.ir.scalar import Value
 from tilewright.ir.types import TileType
 
+Range = tuple[int, int]
+
 
 @dataclass(slots=True)
 class Liveness:
-    """`ranges[v]` is [first, last] in times; `begins` and `ends` give the numbers of each structured statement."""
+    """`ranges[v]`: when `v` is alive; `begins` and `ends`: the numbers of each statement."""
 
-    ranges: dict[Value, list[int]] = field(default_factory=dict[Value, list[int]])
+    ranges: dict[Value, list[Range]] = field(default_factory=dict[Value, list[Range]])
     begins: dict[Stmt, int] = field(default_factory=dict[Stmt, int])
     ends: dict[Stmt, int] = field(default_factory=dict[Stmt, int])
 
-    def range_of(self, value: Value) -> tuple[int, int]:
-        first, last = self.ranges[value]
-        return first, last
+    def range_of(self, value: Value) -> Range:
+        """From the first time to the last, holes included."""
+        ranges = self.ranges[value]
+        return ranges[0][0], ranges[-1][1]
 
 
 def live_ranges(function: Function) -> Liveness:
-    """The live range of every value of `function`, tensors and scalars included. Linear in the program."""
-    walker = _Walker()
+    """When every value of `function` is alive, tensors and scalars included. Linear in the program."""
+    found = Liveness()
+    _number(function.body, found, 0)
+    walker = _Walker(found)
+    alive: dict[Value, int] = {}
+    walker.block(function.body, alive)
     for param in function.params:
-        walker.define(param.value, 0)
-    walker.block(function.body)
-    return walker.found
+        walker.define(param.value, 0, alive)
+    for ranges in found.ranges.values():
+        ranges.sort()
+    return found
+
+
+def _number(block: Block, found: Liveness, clock: int) -> int:
+    for stmt in block:
+        clock += 1
+        found.begins[stmt] = clock
+        for inner in stmt.blocks():
+            clock = _number(inner, found, clock)
+        if stmt.blocks():
+            clock += 1
+        found.ends[stmt] = clock
+    return clock
 
 
 class _Walker:
-    def __init__(self) -> None:
-        self.found = Liveness()
-        self.clock = 0
-        # For each value, how many loops enclose its definition; the loops open now, outermost first.
-        self.depth: dict[Value, int] = {}
-        self.loops: list[For] = []
-        self.late_uses: dict[For, list[Value]] = {}
+    """Walks blocks backwards. `alive` maps each value that is needed further on to the last time it is."""
 
-    def define(self, value: Value, time: int) -> None:
-        self.found.ranges[value] = [time, time]
-        self.depth[value] = len(self.loops)
+    def __init__(self, found: Liveness) -> None:
+        self.found = found
 
-    def use(self, value: Value, time: int) -> None:
-        span = self.found.ranges[value]
-        span[1] = max(span[1], time)
-        if self.depth[value] < len(self.loops):
-            # Read in a loop that it does not belong to: every trip reads it, so it lives until that loop ends.
-            self.late_uses.setdefault(self.loops[self.depth[value]], []).append(value)
+    def define(self, value: Value, time: int, alive: dict[Value, int]) -> None:
+        """`value` comes into being at `time`; one that nothing reads lives for that moment."""
+        self.piece(value, time, max(time, alive.pop(value, time)))
 
-    def block(self, block: Block) -> None:
-        for stmt in block:
-            self.clock += 1
-            self.found.begins[stmt] = self.clock
-            self.reads(stmt)
+    def piece(self, value: Value, first: int, last: int) -> None:
+        self.found.ranges.setdefault(value, []).append((first, last))
+
+    def block(self, block: Block, alive: dict[Value, int]) -> None:
+        for stmt in reversed(block):
+            end = 2 * self.found.ends[stmt] + 1
+            for value in stmt.defs():
+                self.define(value, end, alive)
             if isinstance(stmt, For):
-                self.loop(stmt)
+                self.loop(stmt, end, alive)
+            elif isinstance(stmt, If):
+                self.branch(stmt, alive)
             else:
                 for inner in stmt.blocks():
-                    self.block(inner)
-            if stmt.blocks():
-                self.clock += 1
-            self.found.ends[stmt] = self.clock
-            for value in stmt.defs():
-                self.define(value, 2 * self.clock + 1)
+                    self.block(inner, alive)
+            self.reads(stmt, alive)
 
-    def reads(self, stmt: Stmt) -> None:
-        time = 2 * self.clock
+    def reads(self, stmt: Stmt, alive: dict[Value, int]) -> None:
+        time = 2 * self.found.begins[stmt]
         if isinstance(stmt, Let) and isinstance(stmt.value, Op):
             shared = shareable(stmt.value, stmt.target)
             for value in stmt.value.uses():
-                self.use(value, time if value in shared else time + 1)
+                _need(value, time if value in shared else time + 1, alive)
             return
-        # A terminator hands its values over at once; a loop and a call take theirs in before anything is written.
+        # A terminator hands its values over at once; a loop takes its own in before anything is written.
         for value in stmt.uses():
-            self.use(value, time if isinstance(stmt, Yield | For) else time + 1)
+            _need(value, time if isinstance(stmt, Yield | For) else time + 1, alive)
 
-    def loop(self, stmt: For) -> None:
-        self.loops.append(stmt)
+    def loop(self, stmt: For, end: int, alive: dict[Value, int]) -> None:
+        """Every trip reads what comes from outside, so that lives until the loop ends."""
+        inside: dict[Value, int] = {}
+        self.block(stmt.body, inside)
         for value in stmt.block_args():
-            self.define(value, 2 * self.clock + 1)
-        self.block(stmt.body)
-        self.loops.pop()
-        for value in self.late_uses.pop(stmt, ()):
-            span = self.found.ranges[value]
-            span[1] = max(span[1], 2 * (self.clock + 1) + 1)
+            self.define(value, 2 * self.found.begins[stmt] + 1, inside)
+        for value in inside:
+            _need(value, end, alive)
+
+    def branch(self, stmt: If, alive: dict[Value, int]) -> None:
+        """What is alive after the branch is alive throughout; what only an arm reads, until its last use in it."""
+        first = 2 * self.found.begins[stmt] + 1
+        for arm in stmt.blocks():
+            inside: dict[Value, int] = {}
+            self.block(arm, inside)
+            # From where the arm begins: the arm's own terminator tells where it ended.
+            begin = 2 * self.found.begins[arm[0]]
+            for value, last in inside.items():
+                if value not in alive or alive[value] <= first:
+                    self.piece(value, begin, last)
+                    _need(value, first, alive)
+
+
+def _need(value: Value, time: int, alive: dict[Value, int]) -> None:
+    alive[value] = max(time, alive.get(value, time))
 
 
 def shareable(op: Op, target: Value) -> frozenset[Value]:

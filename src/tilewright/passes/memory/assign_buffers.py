@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass, field
+from math import prod
 
 from tilewright.analysis.footprint import footprint
 from tilewright.analysis.liveness import Liveness, live_ranges, shareable
@@ -63,6 +64,8 @@ class _Planner:
         self.ranges: dict[Value, list[tuple[int, int]]] = {}
         self.plan = BufferPlan()
         self.tiles: list[Value] = []
+        self.parts: set[Value] = set()
+        """tiles that are a part of their buffer, with its pitch"""
 
     def run(self) -> BufferPlan:
         statements = list(walk(self.function.body))
@@ -71,7 +74,7 @@ class _Planner:
                 if isinstance(value.type, TileType):
                     self.tiles.append(value)
                     self.parent[value] = value
-                    self.ranges[value] = [self.live.range_of(value)]
+                    self.ranges[value] = list(self.live.ranges[value])
         lets = [s for s in statements if isinstance(s, Let) and isinstance(s.value, Op)]
         self.views(lets)
         for stmt in statements:
@@ -122,7 +125,7 @@ class _Planner:
             return
         if self.find(given) is self.find(wanted):
             return
-        if self.may_share(given, wanted):
+        if given not in self.parts and self.may_share(given, wanted):
             self.union(given, wanted)
         else:
             self.plan.copies.setdefault(stmt, []).append(given)
@@ -131,7 +134,10 @@ class _Planner:
         for stmt in lets:
             assert isinstance(stmt.value, Op)
             if stmt.value.view_of is not None:
-                self.union(getattr(stmt.value, stmt.value.view_of), stmt.target)
+                source: Value = getattr(stmt.value, stmt.value.view_of)
+                self.union(source, stmt.target)
+                if source in self.parts or _is_part(source, stmt.target):
+                    self.parts.add(stmt.target)
 
     def written(self, lets: list[Let]) -> None:
         for stmt in lets:
@@ -164,7 +170,8 @@ class _Planner:
                 continue
             allowed = shareable(stmt.value, stmt.target)
             for _, operand in stmt.value.operand_items():
-                if operand in allowed and self.may_share(operand, stmt.target):
+                # A part of a tile lies elsewhere in its buffer, or with another pitch, than a result would.
+                if operand in allowed and operand not in self.parts and self.may_share(operand, stmt.target):
                     self.union(operand, stmt.target)
                     break
 
@@ -196,6 +203,13 @@ class _Planner:
     def _space(value: Value) -> MemorySpace:
         assert isinstance(value.type, TileType) and value.type.space is not None, f"{value.name} is not placed"
         return value.type.space
+
+
+def _is_part(source: Value, view: Value) -> bool:
+    """Whether a view shows fewer elements than its source has: it starts elsewhere in the buffer, or its rows lie
+    further apart than they are long, so that nothing but another view can take its place."""
+    assert isinstance(source.type, TileType) and isinstance(view.type, TileType)
+    return prod(view.type.static_shape) != prod(source.type.static_shape)
 
 
 def _overlaps(ranges: list[tuple[int, int]], span: tuple[int, int]) -> bool:

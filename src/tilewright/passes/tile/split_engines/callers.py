@@ -163,9 +163,11 @@ class _Callers(Rewriter):
         body, latest = launch(found, env)
         for made in body:
             self.emit(made)
-        last = body[-1]
-        assert isinstance(last, Call)
         for index, (target, position) in enumerate(zip(stmt.targets, output_positions(found.original), strict=True)):
+            if position is not None:
+                self.bind(target, latest[found.original.params[position].value])
+                continue
             # Only a single piece may have results of its own; they come first.
-            given = last.targets[index] if position is None else latest[found.original.params[position].value]
-            self.bind(target, given)
+            last = body[-1]
+            assert isinstance(last, Call)
+            self.bind(target, last.targets[index])
