@@ -271,3 +271,53 @@ def test_a_class_is_a_program() -> None:
     assert repr(Doubled) == "<program Doubled>"
     assert Doubled.__doc__ == "Twice the input."
     assert pl.parse(str(Doubled)) == Doubled.program
+
+
+@pl.jit.incore
+def shifted(a: pl.Tensor, by: float, out: pl.Out[pl.Tensor]):
+    tile = pl.load(a, [0, 0], [8, 8])
+    out = pl.store(pl.add(tile, by), [0, 0], out)
+    return out
+
+
+@pl.jit.inline
+def twice(x: pl.Tensor):
+    return x + x
+
+
+@pl.jit
+def entry(a: pl.Tensor, out: pl.Out[pl.Tensor]):
+    out = shifted(twice(a), 3.0, out)
+    return out
+
+
+def test_kernels_call_kernels(run: Run) -> None:
+    a, out = exact_ints((8, 8), seed=1), np.zeros((8, 8), np.float32)
+    assert run(entry, a, out) is out
+    np.testing.assert_array_equal(out, 2 * a + 3)
+
+
+def test_a_device_kernel_may_be_called_alone(run: Run) -> None:
+    a, out = exact_ints((8, 8), seed=1), np.zeros((8, 8), np.float32)
+    run(shifted, a, 5.0, out)
+    np.testing.assert_array_equal(out, a + 5)
+
+
+def test_what_a_kernel_becomes_can_be_seen() -> None:
+    a, out = exact_ints((8, 8), seed=1), np.zeros((8, 8), np.float32)
+    assert "pl.tensor.muls(a, 2.0)" in str(combine.lower(a, a.copy(), out, after="frontend"))
+    placed = combine.lower(a, a.copy(), out, target="ascend910b")
+    assert "pl.MemRef(" in str(placed)
+    assert combine.compile(a, a.copy(), out, target="ascend910b").program == placed
+    assert "Vec" in str(combine.explain(a, a.copy(), out, target="ascend910b"))
+    assert not out.any()
+
+
+def test_a_kernel_of_a_declared_target_is_lowered_for_it() -> None:
+    @pl.jit(target="ascend950", cache=False)
+    def kernel(a: pl.Tensor):
+        return a + a
+
+    a = exact_ints((8, 8), seed=1)
+    assert kernel.lower(a) == kernel.lower(a, target="ascend950")
+    np.testing.assert_array_equal(kernel(a), a + a)
