@@ -30,7 +30,8 @@ def patterns(dtype: DType) -> np.ndarray[Any, Any]:
         return np.concatenate([powers, drawn, np.arange(-70_000, 70_000)]).clip(-(1 << 31), (1 << 31) - 1).astype(kind)
     halves = np.arange(1 << 16, dtype=np.uint32) << 16
     near = np.concatenate([halves + d for d in (0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF, 0x1000, 0x0FFF, 0x1001)])
-    integers = (np.arange(-300, 300).astype(np.float32)[:, None] + np.float32([0, 0.5, 0.49999, 0.50001])).reshape(-1)
+    between = np.array([0, 0.5, 0.49999, 0.50001], np.float32)
+    integers = (np.arange(-300, 300).astype(np.float32)[:, None] + between).reshape(-1)
     near_integers = np.nextafter(integers, np.float32(np.inf)), np.nextafter(integers, np.float32(-np.inf))
     drawn = rng.integers(0, 1 << 32, 200_000, dtype=np.uint32).view(kind)
     return np.concatenate([near.view(kind), integers, *near_integers, drawn])
