@@ -37,7 +37,7 @@ class Arm:
     statements: list[Stmt]
     pending: PendingYield | None
     bound: dict[str, object]
-    consumed: list[Value]
+    ended: list[Value]
 
 
 def read_arm(context: Context, body: Sequence[ast.stmt]) -> Arm:
@@ -46,8 +46,7 @@ def read_arm(context: Context, body: Sequence[ast.stmt]) -> Arm:
     context.scope.open()
     statements = context.collect(body)
     pending, context.pending = context.pending, outer
-    bound, consumed = context.scope.close()
-    return Arm(statements, pending, bound, consumed)
+    return Arm(statements, pending, *context.scope.close())
 
 
 def read_if(context: Context, node: ast.If) -> None:
@@ -75,8 +74,8 @@ def _join(context: Context, node: ast.stmt, head: Any, arms: tuple[Arm, ...]) ->
     facts, span = context.facts[node], context.span(node)
     results, columns = _explicit(context, arms, span)
     for arm in arms:
-        for value in arm.consumed:
-            context.scope.consume(value, span)
+        for value in arm.ended:
+            context.scope.end(value, span)
     explicit = {result.name for result in results}
     joined: dict[tuple[object, ...], Value] = dict(zip(columns, results, strict=True))
     made = {value for arm in arms for stmt in arm.statements for value in stmt.defs()}
@@ -123,15 +122,20 @@ def _explicit(context: Context, arms: tuple[Arm, ...], span: Span) -> tuple[list
         type = given[0].types[index] or type_of(column[0])
         for value in column[1:]:
             _same(name, type, type_of(value), given[-1].span)
-        results.append(_result(context, name, type, column[0], span))
+        results.append(_result(context, name, type, column, span))
         columns.append(column)
     return results, columns
 
 
-def _result(context: Context, name: str, type: Type, value: Scalar, span: Span) -> Value:
-    result = Value(name, type, span)
-    if isinstance(value, Value) and isinstance(type, TensorType):
-        context.scope.follows(result, value)
+def _result(context: Context, name: str, type: Type, column: tuple[Scalar, ...], span: Span) -> Value:
+    """The value that a statement hands out. Versions of one tensor join to its next version."""
+    result, versions = Value(name, type, span), context.scope.versions
+    sources = tuple(value for value in column if isinstance(value, Value))
+    if isinstance(type, TensorType) and sources:
+        if len(sources) == 1 or len({versions.root(source) for source in sources}) == 1:
+            versions.follows(result, sources[0])
+        else:
+            versions.joins(result, sources)
     return result
 
 
@@ -186,7 +190,7 @@ def _merge(
         _same(name.lstrip("%"), type, type_of(value), span)
     first = column[0]
     shown = first.name if is_hidden(name) and isinstance(first, Value) else name.lstrip("%")
-    result = _result(context, shown, type, first, span)
+    result = _result(context, shown, type, column, span)
     results.append(result)
     columns.append(column)
     joined[column] = result

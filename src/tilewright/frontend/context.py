@@ -112,7 +112,7 @@ class Context:
         if isinstance(found, DynamicSymbol):
             return self.symbols.get(found.name, found)
         if isinstance(found, Value) and isinstance(found.type, TensorType):
-            self.scope.check_read(found, node.id, self.span(node))
+            self.scope.versions.check_read(found, node.id, self.span(node))
         return found
 
     # --- statements ---
@@ -123,8 +123,7 @@ class Context:
         except TilewrightError as error:
             raise error.at(op.span) from None
         written = written_operand(op)
-        if written is not None:
-            self.scope.check_written(written, op.span)
+        shared = self.scope.versions.check_written(written, op.span) if written is not None else ()
         target = getattr(op, op.writes) if op.writes else None
         value = Value(name or (target.name if isinstance(target, Value) else op.name), found, op.span)
         self.out.append(Let(value, op, span=op.span))
@@ -132,11 +131,14 @@ class Context:
             self._fresh.add(value)
         if written is not None:
             self.scope.advance(written, value, op.span)
+            for other in shared:
+                self.scope.end(other, op.span)
         elif op.view_of is not None and isinstance(found, TensorType):
             source = getattr(op, op.view_of)
             if is_array(source):
-                self.scope.follows(value, source)
-                self.scope.views(value, source)
+                self.scope.versions.slices(value, source)
+        elif isinstance(found, TensorType):
+            self.scope.versions.born(value)
         return value
 
     def let(self, value: Scalar, name: str, type: Type, span: Span) -> Value:

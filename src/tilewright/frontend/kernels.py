@@ -128,12 +128,14 @@ def _emit(context: Context, function: Function, args: list[Scalar], arguments: A
         targets.append(context.made(Value(name, type, span)))
     for param, argument in zip(function.params, args, strict=True):
         if param.is_output and isinstance(argument, Value):
-            context.scope.check_written(argument, span)
+            context.scope.versions.check_written(argument, span)
     context.out.append(Call(tuple(targets), function.name, tuple(args), span=span))
     for target, position in zip(targets, positions, strict=True):
         argument = args[position] if position is not None else None
         if isinstance(argument, Value) and isinstance(argument.type, TensorType):
             context.scope.advance(argument, target, span)
+        elif isinstance(target.type, TensorType):
+            context.scope.versions.born(target)
     implicit = function.attr("implicit_outputs", 0)
     explicit = len(targets) - (implicit if isinstance(implicit, int) else 0)
     if not targets:

@@ -137,15 +137,15 @@ def _loop(context: Context, node: ast.For, kind: LoopKind, arguments: Arguments)
     carried += _carried_by_name(context, node, variable, explicit)
     outer, context.pending = context.pending, None
     context.scope.open()
+    clock = context.scope.versions.clock
     for item in carried:
-        for name in item.names:
-            context.scope.set(name, item.arg)
+        _enter(context, item, span)
     context.scope.set(variable, iv)
     context.carried |= {item.arg for item in carried}
     body = context.collect(node.body)
     pending, context.pending = context.pending, outer
     yields, names, types = _yielded(context, carried, pending, span)
-    bound, consumed = context.scope.close()
+    bound, ended = context.scope.close()
     results = [Value(name, type or item.arg.type, span) for item, name, type in zip(carried, names, types, strict=True)]
     block: Block = (*body, Yield(tuple(yields), span=pending.span if pending else span))
     everything = carried
@@ -153,10 +153,12 @@ def _loop(context: Context, node: ast.For, kind: LoopKind, arguments: Arguments)
     _check_independent(kind, carried, span)
     inits, args = tuple(item.init for item in carried), tuple(item.arg for item in carried)
     context.out.append(For(iv, start, stop, step, kind, inits, args, block, tuple(results), stage, span=span))
-    for value in consumed:
-        context.scope.consume(value, span)
+    for value in ended:
+        context.scope.end(value, span)
     unchanged = {item.arg for item in everything if item not in carried}
-    _bind_results(context, carried, results, cast("Yield", block[-1]).values, span)
+    given = cast("Yield", block[-1]).values
+    _check_shared(context, carried, given, ended, clock, span)
+    _bind_results(context, carried, results, given, span)
     handed = {name for item in carried for name in item.names if not item.explicit} | {r.name for r in results}
     for name, after in bound.items():
         if name not in handed and not is_hidden(name) and after not in unchanged:
@@ -165,6 +167,37 @@ def _loop(context: Context, node: ast.For, kind: LoopKind, arguments: Arguments)
                 continue
             why = "is the variable of a loop that has ended" if name == variable else "is assigned only inside a loop"
             context.scope.set(name, Undefined(why, span))
+
+
+def _enter(context: Context, item: Carried, span: Span) -> None:
+    """Bind the names of a carried value inside the loop. What starts an explicit one is used up, unless it is an
+    input; an output that is carried is followed under its hidden name."""
+    scope, init = context.scope, item.init
+    if item.explicit and isinstance(init, Value) and isinstance(init.type, TensorType):
+        if scope.versions.root(init) not in scope.versions.inputs:
+            scope.end(init, span, "a loop took its tensor over under another name")
+        for name in scope.aliases(init):
+            if is_hidden(name):
+                scope.set(name, item.arg)
+    for name in item.names:
+        scope.set(name, item.arg)
+
+
+def _check_shared(
+    context: Context, carried: list[Carried], yields: tuple[Scalar, ...], ended: list[Value], clock: int, span: Span
+) -> None:
+    """Raises when a name is handed to the next trip that stands for a tensor which the loop writes under another."""
+    versions = context.scope.versions
+    written = {versions.root(value) for value in ended if versions.older(value, clock)}
+    for item, given in zip(carried, yields, strict=True):
+        if isinstance(given, Value) and isinstance(given.type, TensorType) and not versions.descends(given, item.arg):
+            if versions.root(given) in written:
+                raise LanguageError(
+                    f"{item.names[0]!r} stands for tensor {versions.root(given).name!r} in the next trip, and the loop "
+                    "writes that",
+                    span=span,
+                    help="use one name for the tensor, or a copy of it",
+                )
 
 
 def _read_again(context: Context, node: ast.For, name: str, before: object, after: object, span: Span) -> bool:
@@ -224,7 +257,7 @@ def _carried_explicitly(context: Context, names: list[str], arguments: Arguments
 def _argument(context: Context, name: str, init: Scalar) -> Value:
     arg = Value(name, type_of(init), init.span if isinstance(init, Value) else context.span(context.source.node))
     if isinstance(init, Value) and isinstance(arg.type, TensorType):
-        context.scope.follows(arg, init)
+        context.scope.versions.follows(arg, init)
     return arg
 
 
@@ -354,13 +387,19 @@ def _without_unchanged(
 def _bind_results(
     context: Context, carried: list[Carried], results: list[Value], yields: tuple[Scalar, ...], span: Span
 ) -> None:
-    """Bind what the loop hands out. A tensor that was written is the next version under all of its names."""
+    """Bind what the loop hands out. A tensor that was written is the next version under all of its names; one that
+    was re-bound is one of those that the name stood for."""
+    scope = context.scope
     for item, result, given in zip(carried, results, yields, strict=True):
-        if isinstance(item.init, Value) and isinstance(result.type, TensorType):
-            same = isinstance(given, Value) and context.scope.root(given) is context.scope.root(item.arg)
-            if item.written or (item.explicit and same):
-                context.scope.advance(item.init, result, span)
+        init = item.init
+        if isinstance(init, Value) and isinstance(result.type, TensorType):
+            is_input = scope.versions.root(init) in scope.versions.inputs
+            if scope.versions.descends(given, item.arg) and not (given is item.arg and is_input):
+                scope.advance(init, result, span)
             else:
-                context.scope.follows(result, item.init)
+                scope.versions.belongs(result, init)
+                scope.versions.joins(result, (given,) if isinstance(given, Value) and given is not item.arg else ())
+                if not is_input:
+                    scope.end(init, span, "a loop took its tensor over under another name")
         for name in [result.name] if item.explicit else item.names:
-            context.scope.set(name, result)
+            scope.set(name, result)

@@ -77,8 +77,9 @@ class Parameters:
         scope.set(name, value)
         if not isinstance(type, TensorType):
             return
+        scope.versions.params.add(value)
         if direction is Direction.IN:
-            scope.inputs.add(value)
+            scope.versions.inputs.add(value)
         else:
             scope.outputs[name] = value
             scope.set(hidden_name(name), value)

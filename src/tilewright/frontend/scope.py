@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
-from tilewright.errors import LanguageError, Span, TilewrightError, UndefinedNameError
+from tilewright.errors import Span, TilewrightError, UndefinedNameError
 from tilewright.frontend.bindings import MISSING, Missing, Undefined
+from tilewright.frontend.versions import End, Versions
 from tilewright.ir.op import is_array
 from tilewright.ir.scalar import Value
 
@@ -31,7 +32,7 @@ class Journal:
     """What one block did: the bindings that it found, by name in order of first binding, and the tensors it wrote."""
 
     before: dict[str, object] = field(default_factory=dict[str, object])
-    consumed: list[Value] = field(default_factory=list[Value])
+    ended: list[Value] = field(default_factory=list[Value])
 
 
 class Scope:
@@ -41,13 +42,9 @@ class Scope:
         self._names: dict[str, object] = {}
         self._journals: list[Journal] = []
         self._aliases: dict[Value, dict[str, None]] = {}
-        self._roots: dict[Value, Value] = {}
-        self._views: dict[Value, Value] = {}
-        self._consumed: dict[Value, Span] = {}
+        self.versions = Versions()
         self.outputs: dict[str, Value] = {}
         """the output parameters by name"""
-        self.inputs: set[Value] = set()
-        """the tensors among the input parameters"""
 
     # --- names ---
     def get(self, name: str) -> object:
@@ -86,38 +83,26 @@ class Scope:
 
     def close(self) -> tuple[dict[str, object], list[Value]]:
         """Leave the innermost block: its names go back to what they were. Returns what it bound them to, and the
-        tensors that it wrote."""
+        tensors whose versions it ended."""
         journal = self._journals.pop()
         after = {name: self._names.get(name, MISSING) for name in journal.before}
         for name, old in journal.before.items():
             self._replace(name, self._names.get(name, MISSING), old)
-        for value in journal.consumed:
-            self._consumed.pop(value, None)
-        return after, journal.consumed
+        for value in journal.ended:
+            self.versions.ended.pop(value, None)
+        return after, journal.ended
 
     # --- tensors in DDR ---
-    def root(self, value: Value) -> Value:
-        """The parameter or creation that `value` is a version of."""
-        return self._roots.get(value, value)
-
-    def follows(self, value: Value, source: Value) -> None:
-        """`value` is a version of the tensor that `source` is a version of."""
-        self._roots[value] = self.root(source)
-
-    def views(self, value: Value, source: Value) -> None:
-        """`value` looks at part of the DDR tensor `source`."""
-        self._views[value] = source
-
-    def consume(self, value: Value, span: Span) -> None:
-        """`value` is used up here: a later version exists."""
+    def end(self, value: Value, span: Span, reason: str = "its tensor was written") -> None:
+        """`value` may not be read from here on."""
         if self._journals:
-            self._journals[-1].consumed.append(value)
-        self._consumed[value] = span
+            self._journals[-1].ended.append(value)
+        self.versions.ended[value] = End(span, reason)
 
     def advance(self, old: Value, new: Value, span: Span) -> None:
         """A write made `new` out of `old`: every name of `old` is a name of `new`."""
-        self.follows(new, old)
-        self.consume(old, span)
+        self.versions.follows(new, old)
+        self.end(old, span)
         for name in self.aliases(old):
             self.set(name, new)
 
@@ -125,36 +110,6 @@ class Scope:
         """Every name of `old`, a tile that was written by a statement of its own, is a name of `new`."""
         for name in self.aliases(old):
             self.set(name, new)
-
-    def check_written(self, value: Value, span: Span) -> None:
-        """Raises unless `value` is a tensor that may be written."""
-        if value in self._views:
-            raise LanguageError(
-                "a slice of a tensor is written through another name",
-                span=span,
-                help="write the tensor itself: out[i:i+8, :] = value, or pl.store(tile, offsets, out)",
-            )
-        if self.root(value) in self.inputs:
-            raise LanguageError(
-                f"parameter {self.root(value).name!r} is an input, and is written here",
-                span=span,
-                required="pl.Out[pl.Tensor] or pl.InOut[pl.Tensor]",
-                help="declare the parameter as pl.Out[...], or pl.InOut[...] if it is read too",
-            )
-
-    def check_read(self, value: Value, name: str, span: Span) -> None:
-        """Raises when what `value` looks at was overwritten since."""
-        seen: Value | None = value
-        while seen is not None:
-            at = self._consumed.get(seen)
-            if at is not None:
-                raise LanguageError(
-                    f"{name!r} is read after its tensor was written",
-                    span=span,
-                    help="take the slice again after the write, or read it before",
-                    notes=(f"written at {at}",),
-                )
-            seen = self._views.get(seen)
 
 
 def undefined(name: str, binding: object, span: Span, known: Iterable[str] = ()) -> TilewrightError:

@@ -221,14 +221,23 @@ def _declared_attrs(context: Context) -> dict[str, object]:
 
 def _implicit(context: Context, results: list[Scalar], last: ast.Return | None) -> list[Scalar]:
     """The last versions of the output parameters that the user does not return. Raises `ReturnError`."""
-    versions = [context.scope.root(r) for r in results if isinstance(r, Value) and isinstance(r.type, TensorType)]
+    scope = context.scope
+    versions = [scope.versions.root(r) for r in results if isinstance(r, Value) and isinstance(r.type, TensorType)]
     found: list[Scalar] = []
     for name, param in context.scope.outputs.items():
         count = versions.count(param)
         if count > 1 and last is not None:
             raise ReturnError(f"output {name!r} is returned twice", span=context.span(last))
+        newest = cast("Value", scope.get(hidden_name(name)))
+        if count and newest not in results and last is not None:
+            raise ReturnError(
+                f"something that stands for part of output {name!r}, or for an old version of it, is returned",
+                span=context.span(last),
+                help=f"return {name} itself, or a tensor of its own",
+            )
         if not count:
-            found.append(cast("Value", context.scope.get(hidden_name(name))))
+            scope.versions.check_read(newest, name, _head(context))
+            found.append(newest)
     return found
 
 

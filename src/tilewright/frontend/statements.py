@@ -19,6 +19,7 @@ from tilewright.frontend.expressions import binary, call
 from tilewright.frontend.kernels import Results, as_one, unpacked
 from tilewright.frontend.loops import read_for
 from tilewright.frontend.operations import Arguments
+from tilewright.frontend.scope import hidden_name
 from tilewright.frontend.subscripts import assign_subscript
 from tilewright.ir.nodes import Call, Let
 from tilewright.ir.op import is_array
@@ -141,8 +142,7 @@ def bind(context: Context, name: str, value: object, span: Span, target: Span) -
         raise LanguageError(f"nothing to assign to {name!r}", span=span, help="leave the assignment out")
     output = context.scope.outputs.get(name)
     if output is not None:
-        root = context.scope.root(value) if isinstance(value, Value) else None
-        if root is not output or (isinstance(value, Value) and value.type is not output.type):
+        if value is not context.scope.get(hidden_name(name)):
             raise ReboundOutError(
                 f"output {name!r} is re-bound to something else, and nothing is written to it",
                 span=span,

@@ -1,0 +1,141 @@
+"""Versions of tensors in DDR: which tensor a value belongs to, what it may share storage with, what was overwritten.
+
+Tensors in DDR are linear: a write makes the next version, and the last one may not be read any more. Python's names
+know nothing of that; these tables do, so that a stale read is an error at the line that reads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilewright.errors import LanguageError, Span
+from tilewright.ir.scalar import Value
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Where and why a version ended."""
+
+    span: Span
+    reason: str
+
+
+class Versions:
+    """The versions of one function's tensors."""
+
+    def __init__(self) -> None:
+        self.params: set[Value] = set()
+        """every tensor among the parameters"""
+        self.inputs: set[Value] = set()
+        """those of them that may not be written"""
+        self.ended: dict[Value, End] = {}
+        self._roots: dict[Value, Value] = {}
+        self._previous: dict[Value, Value] = {}
+        self._slices: dict[Value, Value] = {}
+        self._joins: dict[Value, tuple[Value, ...]] = {}
+        self._born: dict[Value, int] = {}
+
+    def root(self, value: Value) -> Value:
+        """The parameter or creation that `value` is a version of, as `ir.storage` sees it."""
+        return self._roots.get(value, value)
+
+    def belongs(self, value: Value, source: Value) -> None:
+        """`value` is a version of the tensor that `source` is a version of."""
+        self._roots[value] = self.root(source)
+
+    def follows(self, value: Value, previous: Value) -> None:
+        """`value` is the next version after `previous`."""
+        self.belongs(value, previous)
+        self._previous[value] = previous
+
+    def descends(self, value: object, ancestor: Value) -> bool:
+        """Whether `value` is `ancestor` or a later version of it."""
+        while isinstance(value, Value):
+            if value is ancestor:
+                return True
+            value = self._previous.get(value)
+        return False
+
+    def slices(self, value: Value, source: Value) -> None:
+        """`value` looks at part of `source`."""
+        self.belongs(value, source)
+        self._slices[value] = source
+
+    def joins(self, value: Value, sources: tuple[Value, ...]) -> None:
+        """`value` is one of `sources`, which one is known when the program runs. It belongs to the first, unless
+        said otherwise."""
+        if value not in self._roots:
+            self.belongs(value, sources[0])
+        self._joins[value] = sources
+
+    def born(self, value: Value) -> None:
+        """`value` is a new tensor."""
+        self._born[value] = len(self._born)
+
+    @property
+    def clock(self) -> int:
+        """How many tensors were made so far."""
+        return len(self._born)
+
+    def older(self, value: Value, clock: int) -> bool:
+        """Whether the tensor of `value` existed at `clock`."""
+        return self._born.get(self.root(value), -1) < clock
+
+    # --- checks ---
+    def check_written(self, value: Value, span: Span) -> tuple[Value, ...]:
+        """Raises unless `value` may be written. Returns the other tensors that the write may change."""
+        if value in self._slices:
+            raise LanguageError(
+                "a slice of a tensor is written through another name",
+                span=span,
+                help="write the tensor itself: out[i:i+8, :] = value, or pl.store(tile, offsets, out)",
+            )
+        if self.root(value) in self.inputs and not self._joins.get(value):
+            raise LanguageError(
+                f"parameter {self.root(value).name!r} is an input, and is written here",
+                span=span,
+                required="pl.Out[pl.Tensor] or pl.InOut[pl.Tensor]",
+                help="declare the parameter as pl.Out[...], or pl.InOut[...] if it is read too",
+            )
+        sources = self._sources(value)
+        joined = self._is_joined(value)
+        shared = [source for source in sources if joined and self.root(source) in self.params]
+        if shared:
+            raise LanguageError(
+                f"{value.name!r} may be parameter {self.root(shared[0]).name!r} or another tensor, and is written here",
+                span=span,
+                help="write each tensor under its own name, in the branch that chooses it",
+            )
+        return tuple(source for source in sources if source is not value)
+
+    def _is_joined(self, value: object) -> bool:
+        while isinstance(value, Value):
+            if value in self._joins:
+                return True
+            value = self._previous.get(value)
+        return False
+
+    def _sources(self, value: Value) -> list[Value]:
+        """Every value whose storage `value` may share without being a version of it, itself included."""
+        found, seen = [value], {value}
+        for item in found:
+            nearer = (self._slices.get(item), *self._joins.get(item, ()))
+            for other in nearer:
+                if other is not None and other not in seen:
+                    seen.add(other)
+                    found.append(other)
+        return found
+
+    def check_read(self, value: Value, name: str, span: Span) -> None:
+        """Raises when what `value` stands for has ended."""
+        if not self.ended:
+            return
+        for source in self._sources(value):
+            end = self.ended.get(source)
+            if end is not None:
+                raise LanguageError(
+                    f"{name!r} is read after {end.reason}",
+                    span=span,
+                    help="read it before, or under the name that was written; take a slice again after the write",
+                    notes=(f"at {end.span}",),
+                )

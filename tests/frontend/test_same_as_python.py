@@ -1,0 +1,145 @@
+"""A kernel means what Python means by its source: random control flow, read by the frontend and run by Python itself.
+
+The same text is compiled and interpreted, and executed with NumPy arrays behind `pl`. Values are small integers, so
+that results are equal to the last bit.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from tilewright.errors import LanguageError
+from tilewright.execute.interpreter import interpret
+from tilewright.frontend import parse
+from tilewright.ir.verify import verify
+
+TENSORS, INTS = ("x", "y", "z", "out", "w"), ("s", "t")
+TENSOR = "pl.Tensor[[4, 4], pl.FP32]"
+HEAD = f"""import tilewright.language as pl
+
+@pl.jit
+def f(a: {TENSOR}, b: {TENSOR}, w: pl.InOut[{TENSOR}], out: pl.Out[{TENSOR}]):
+"""
+START = ("out[:] = a", "x = a", "y = b + 1.0", "z = out", "s = 0", "t = 1")
+END = ("return x + 0, y + z, s, t",)
+
+REFUSED = ("one tensor before the loop", "is read after", "stands for tensor", "may be parameter", "is an input")
+"""What Python allows and a kernel refuses: reading a tensor under a name that a write left behind."""
+
+
+class Source:
+    """Draws the statements of a kernel."""
+
+    def __init__(self, draw: Any) -> None:
+        self.draw = draw
+        self.budget = 14
+
+    def pick(self, *options: str) -> str:
+        return self.draw(st.sampled_from(options))
+
+    def array(self) -> str:
+        return self.pick("a", "b", *TENSORS)
+
+    def number(self) -> str:
+        return self.pick(*INTS, "i", "0", "1", "2", "3")
+
+    def expression(self) -> str:
+        form = self.pick("{0}", "{0} + {1}", "pl.minimum({0} - {1}, b)", "pl.minimum({0}, 2.0)", "{0} + 1", "{0} - 2")
+        return form.format(self.array(), self.array())
+
+    def simple(self) -> list[str]:
+        target, number = self.pick("out", "w"), self.number()
+        return [
+            self.pick(
+                f"{self.pick('x', 'y', 'z')} = {self.expression()}",
+                f"{self.pick(*INTS)} = ({number} + {self.number()}) % 5",
+                f"{target}[:] = {self.array()} + 1.0",
+                f"{target}[{number} % 3 : {number} % 3 + 2, :] = b[0:2, :]",
+                f"{target}[1, {number} % 4] = a[1, {self.number()} % 4]",
+            )
+        ]
+
+    def body(self, depth: int) -> list[str]:
+        lines = self.block(depth + 1, self.draw(st.integers(1, 3)))
+        return [f"    {line}" for line in lines]
+
+    def statement(self, depth: int) -> list[str]:
+        self.budget -= 1
+        kind = self.pick("simple", "if", "else", "for", "at") if depth < 3 and self.budget > 0 else "simple"
+        match kind:
+            case "if":
+                return [f"if {self.number()} {self.pick('<', '==')} {self.number()}:", *self.body(depth)]
+            case "else":
+                return [f"if {self.number()} < {self.number()}:", *self.body(depth), "else:", *self.body(depth)]
+            case "for":
+                over = self.pick("range(3)", "range(0, 5, 2)", "unroll(2)", "static_range(2)", "range(s)")
+                return [f"for i in pl.{over}:", *self.body(depth), "i = 1"]
+            case "at":
+                return ["with pl.at(level=pl.Level.CORE_GROUP):", *self.body(depth)]
+            case _:
+                return self.simple()
+
+    def block(self, depth: int, count: int) -> list[str]:
+        return [line for _ in range(count) for line in self.statement(depth)]
+
+
+@st.composite
+def programs(draw: Any) -> list[str]:
+    return Source(draw).block(0, draw(st.integers(1, 7)))
+
+
+class Section:
+    def __enter__(self) -> None:
+        """A section has no meaning of its own."""
+
+    def __exit__(self, *_: object) -> None:
+        """A section has no meaning of its own."""
+
+
+def section(**_: Any) -> Section:
+    return Section()
+
+
+def unchanged(function: Any) -> Any:
+    return function
+
+
+def expected(text: str, arguments: list[Any]) -> tuple[list[Any], list[Any]]:
+    """What Python makes of the source: results, and the written arguments."""
+    pl = SimpleNamespace(
+        range=range, unroll=range, static_range=range, at=section, minimum=np.minimum,
+        Level=SimpleNamespace(CORE_GROUP=0), jit=unchanged,
+    )  # fmt: skip
+    scope: dict[str, Any] = {"pl": pl}
+    source = text.replace("import tilewright.language as pl\n", "from __future__ import annotations\n")
+    exec(compile(source, "<python>", "exec"), scope)
+    given = [array.copy() for array in arguments]
+    results = scope["f"](*given)
+    return [np.array(result) for result in results], given[2:]
+
+
+@settings(max_examples=150, deadline=None)
+@given(programs())
+def test_random_control_flow(statements: list[str]) -> None:
+    lines = [*START, "i = 1", *statements, *END]
+    text = HEAD + "".join(f"    {line}\n" for line in lines)
+    try:
+        program = parse(text)
+    except LanguageError as error:
+        assume(not any(reason in str(error) for reason in REFUSED))
+        raise
+    verify(program)
+    assert parse(str(program)) == program
+    rng = np.random.default_rng(1)
+    arguments = [rng.integers(-3, 4, (4, 4)).astype(np.float32) for _ in range(4)]
+    results, written = expected(text, arguments)
+    got = interpret(program, [array.copy() for array in arguments])
+    for index, value in enumerate(results):
+        np.testing.assert_array_equal(np.asarray(got[index]), value)
+    for array, value in zip(got[len(results) :], written, strict=True):
+        np.testing.assert_array_equal(np.asarray(array), value)
