@@ -152,6 +152,8 @@ def transpose_view(kernel: Kernel, op: TransposeView, target: Value) -> None:
 
 @special(Reshape)
 def reshape(kernel: Kernel, op: Reshape, target: Value) -> None:
+    if isinstance(target.type, TensorType):  # another view of the same pointer, made where a load or store wants it
+        return
     old, new = tile_type(op.tile), tile_type(target)
     boxed = any(kernel.tiles.place(v).layout.slayout is not SLayout.NONE_BOX for v in (op.tile, target))
     if old.shape != new.shape and (boxed or old.dtype is BOOL):

@@ -78,6 +78,7 @@ class _Storage:
         self.names: dict[str, str] = {}
         self.anywhere: frozenset[str] = frozenset()
         self.neighbours: dict[str, tuple[str, ...]] = {}
+        self.beside: frozenset[str] = frozenset()
 
     def collect(self, function: Function) -> None:
         for op in walk(function.body):
@@ -88,9 +89,25 @@ class _Storage:
                 self.roots[key] = _Root(
                     kind, start, (start or 0) + footprint(kind, self.ctx.arch), "addr" in op.named and start is None
                 )
+        self.beside = self._written_in_sections(function)
         for key, root in self.roots.items():
             near = [k for k, other in self.roots.items() if k != key and root.overlaps(other)]
             self.neighbours[key] = tuple(near)
+
+    def _written_in_sections(self, function: Function) -> frozenset[str]:
+        """The allocations that sections of both cores write: they run side by side, so either may be the earlier."""
+        sections = [op for op in walk(function.body) if op.name.startswith("pto.section.")]
+        found: set[str] = set()
+        aliases: dict[str, str] = {}
+        for op in walk(function.body):
+            if op.name == "pto.alloc_tile" and op.results:
+                aliases[op.results[0]] = f"{op.results[0]}@{op.line}"
+            elif op.name in _ALIASES and op.operands[0] in aliases:
+                aliases[op.results[0]] = aliases[op.operands[0]]
+        for section in sections if len(sections) > 1 else ():
+            outs = {name for region in section.regions for op in walk(region) for name in op.outs}
+            found |= {aliases[name] for name in outs if name in aliases}
+        return frozenset(found)
 
     def region(self, region: Region, state: _State) -> _State:
         for op in region.operations:
@@ -144,7 +161,7 @@ class _Storage:
         key = self.names[value]
         root = self.roots[key]
         later = {self.names[name] for name in self.anywhere if name in self.names}
-        seen = state.written | later
+        seen = state.written | later | self.beside
         known = key in seen or root.computed or any(near in seen for near in self.neighbours[key])
         self.ctx.require(known, "§6 never written", op, f"{value} is read, but nothing wrote it")
         if key in state.lost:
