@@ -22,6 +22,7 @@ from tilewright.frontend.context import Context, LoopFacts, PendingYield
 from tilewright.frontend.forms import condition
 from tilewright.frontend.kernels import as_one
 from tilewright.frontend.scope import is_hidden
+from tilewright.frontend.versions import End
 from tilewright.ir.nodes import If, Scope, Stmt, Yield
 from tilewright.ir.op import is_array
 from tilewright.ir.rewrite import type_of
@@ -37,7 +38,7 @@ class Arm:
     statements: list[Stmt]
     pending: PendingYield | None
     bound: dict[str, object]
-    ended: list[Value]
+    ended: dict[Value, End]
 
 
 def read_arm(context: Context, body: Sequence[ast.stmt]) -> Arm:
@@ -73,9 +74,6 @@ def _join(context: Context, node: ast.stmt, head: Any, arms: tuple[Arm, ...]) ->
     """Append the `If` or `Scope` and bind what it hands out."""
     facts, span = context.facts[node], context.span(node)
     results, columns = _explicit(context, arms, span)
-    for arm in arms:
-        for value in arm.ended:
-            context.scope.end(value, span)
     explicit = {result.name for result in results}
     joined: dict[tuple[object, ...], Value] = dict(zip(columns, results, strict=True))
     made = {value for arm in arms for stmt in arm.statements for value in stmt.defs()}
@@ -87,6 +85,9 @@ def _join(context: Context, node: ast.stmt, head: Any, arms: tuple[Arm, ...]) ->
         context.scope.set(name, binding)
     for result in results[: len(explicit)]:
         context.scope.set(result.name, result)
+    for arm in arms:
+        for value, end in arm.ended.items():
+            context.scope.end(value, end)
     blocks = [
         (*arm.statements, Yield(tuple(column[index] for column in columns), span=_end(arm, span)))
         for index, arm in enumerate(arms)
@@ -133,7 +134,7 @@ def _result(context: Context, name: str, type: Type, column: tuple[Scalar, ...],
     sources = tuple(value for value in column if isinstance(value, Value))
     if isinstance(type, TensorType) and sources:
         if len(sources) == 1 or len({versions.root(source) for source in sources}) == 1:
-            versions.follows(result, sources[0])
+            versions.passes(result, sources)
         else:
             versions.joins(result, sources)
     return result
@@ -183,6 +184,9 @@ def _merge(
             help="use two names",
         )
     column = cast("tuple[Scalar, ...]", tuple(scalars))
+    for value in column:
+        if isinstance(value, Value) and value not in made:
+            context.scope.versions.check_read(value, name.lstrip("%"), span)
     if column in joined:
         return joined[column]
     type = type_of(column[0])

@@ -15,6 +15,7 @@ from tilewright.errors import Span, TilewrightError
 from tilewright.frontend.bindings import MISSING, DynamicSymbol, Undefined
 from tilewright.frontend.scope import Scope, undefined
 from tilewright.frontend.syntax import FunctionSource, span_of
+from tilewright.frontend.versions import End
 from tilewright.ir.function import Function, FunctionKind
 from tilewright.ir.nodes import Let, Stmt
 from tilewright.ir.op import Op, is_array
@@ -132,7 +133,7 @@ class Context:
         if written is not None:
             self.scope.advance(written, value, op.span)
             for other in shared:
-                self.scope.end(other, op.span)
+                self.scope.end(other, End(op.span))
         elif op.view_of is not None and isinstance(found, TensorType):
             source = getattr(op, op.view_of)
             if is_array(source):

@@ -21,6 +21,7 @@ from tilewright.frontend.kernels import as_one
 from tilewright.frontend.liveness import yield_targets
 from tilewright.frontend.operations import Arguments
 from tilewright.frontend.scope import is_hidden
+from tilewright.frontend.versions import End
 from tilewright.ir.dtypes import INDEX
 from tilewright.ir.nodes import Block, For, LoopKind, Yield
 from tilewright.ir.op import is_array
@@ -36,6 +37,7 @@ KINDS = {
     "unroll": LoopKind.UNROLL,
     "pipeline": LoopKind.PIPELINE,
 }
+TAKEN_OVER = "a loop took its tensor over under another name"
 STATIC_TRIPS = 4096
 """The most trips of a `pl.static_range`, whose body is read once for each."""
 
@@ -153,8 +155,8 @@ def _loop(context: Context, node: ast.For, kind: LoopKind, arguments: Arguments)
     _check_independent(kind, carried, span)
     inits, args = tuple(item.init for item in carried), tuple(item.arg for item in carried)
     context.out.append(For(iv, start, stop, step, kind, inits, args, block, tuple(results), stage, span=span))
-    for value in ended:
-        context.scope.end(value, span)
+    for value, end in ended.items():
+        context.scope.end(value, end)
     unchanged = {item.arg for item in everything if item not in carried}
     given = cast("Yield", block[-1]).values
     _check_shared(context, carried, given, ended, clock, span)
@@ -175,7 +177,7 @@ def _enter(context: Context, item: Carried, span: Span) -> None:
     scope, init = context.scope, item.init
     if item.explicit and isinstance(init, Value) and isinstance(init.type, TensorType):
         if scope.versions.root(init) not in scope.versions.inputs:
-            scope.end(init, span, "a loop took its tensor over under another name")
+            scope.end(init, End(span, TAKEN_OVER, is_write=False))
         for name in scope.aliases(init):
             if is_hidden(name):
                 scope.set(name, item.arg)
@@ -184,11 +186,16 @@ def _enter(context: Context, item: Carried, span: Span) -> None:
 
 
 def _check_shared(
-    context: Context, carried: list[Carried], yields: tuple[Scalar, ...], ended: list[Value], clock: int, span: Span
+    context: Context,
+    carried: list[Carried],
+    yields: tuple[Scalar, ...],
+    ended: dict[Value, End],
+    clock: int,
+    span: Span,
 ) -> None:
     """Raises when a name is handed to the next trip that stands for a tensor which the loop writes under another."""
     versions = context.scope.versions
-    written = {versions.root(value) for value in ended if versions.older(value, clock)}
+    written = {versions.root(v) for v, end in ended.items() if end.is_write and versions.older(v, clock)}
     for item, given in zip(carried, yields, strict=True):
         if isinstance(given, Value) and isinstance(given.type, TensorType) and not versions.descends(given, item.arg):
             if versions.root(given) in written:
@@ -277,6 +284,8 @@ def _carried_by_name(context: Context, node: ast.For, variable: str, explicit: l
         if not needed or init is None:
             continue
         seen |= set(aliases)
+        if isinstance(init, Value):
+            context.scope.versions.check_read(init, name, context.span(node))
         written = isinstance(init, Value) and any(alias in facts.written for alias in aliases)
         shown = init.name if written and isinstance(init, Value) else name
         found.append(Carried(aliases, init, _argument(context, shown, init), written=written))
@@ -400,6 +409,6 @@ def _bind_results(
                 scope.versions.belongs(result, init)
                 scope.versions.joins(result, (given,) if isinstance(given, Value) and given is not item.arg else ())
                 if not is_input:
-                    scope.end(init, span, "a loop took its tensor over under another name")
+                    scope.end(init, End(span, TAKEN_OVER, is_write=False))
         for name in [result.name] if item.explicit else item.names:
             scope.set(name, result)

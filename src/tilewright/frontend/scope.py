@@ -32,7 +32,7 @@ class Journal:
     """What one block did: the bindings that it found, by name in order of first binding, and the tensors it wrote."""
 
     before: dict[str, object] = field(default_factory=dict[str, object])
-    ended: list[Value] = field(default_factory=list[Value])
+    ended: dict[Value, End] = field(default_factory=dict[Value, End])
 
 
 class Scope:
@@ -81,7 +81,7 @@ class Scope:
     def open(self) -> None:
         self._journals.append(Journal())
 
-    def close(self) -> tuple[dict[str, object], list[Value]]:
+    def close(self) -> tuple[dict[str, object], dict[Value, End]]:
         """Leave the innermost block: its names go back to what they were. Returns what it bound them to, and the
         tensors whose versions it ended."""
         journal = self._journals.pop()
@@ -93,16 +93,16 @@ class Scope:
         return after, journal.ended
 
     # --- tensors in DDR ---
-    def end(self, value: Value, span: Span, reason: str = "its tensor was written") -> None:
+    def end(self, value: Value, end: End) -> None:
         """`value` may not be read from here on."""
         if self._journals:
-            self._journals[-1].ended.append(value)
-        self.versions.ended[value] = End(span, reason)
+            self._journals[-1].ended[value] = end
+        self.versions.ended[value] = end
 
     def advance(self, old: Value, new: Value, span: Span) -> None:
         """A write made `new` out of `old`: every name of `old` is a name of `new`."""
         self.versions.follows(new, old)
-        self.end(old, span)
+        self.end(old, End(span))
         for name in self.aliases(old):
             self.set(name, new)
 

@@ -17,7 +17,8 @@ class End:
     """Where and why a version ended."""
 
     span: Span
-    reason: str
+    reason: str = "its tensor was written"
+    is_write: bool = True
 
 
 class Versions:
@@ -67,6 +68,13 @@ class Versions:
         if value not in self._roots:
             self.belongs(value, sources[0])
         self._joins[value] = sources
+
+    def passes(self, value: Value, sources: tuple[Value, ...]) -> None:
+        """`value` is what one of `sources`, versions of one tensor, is outside of their block."""
+        self.follows(value, sources[0])
+        looking = tuple(source for source in sources if source in self._slices or source in self._joins)
+        if looking:
+            self._joins[value] = looking
 
     def born(self, value: Value) -> None:
         """`value` is a new tensor."""
