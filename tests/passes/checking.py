@@ -6,11 +6,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from support import exact_ints
+from support import exact_ints, poison
 
 from tilewright.analysis.legality import check_legal, check_spaces
+from tilewright.codegen.pto.check import check
+from tilewright.codegen.pto.emulate import emulate
+from tilewright.codegen.pto.writer import emit_pto
+from tilewright.compiler import placed
 from tilewright.execute.interpreter import interpret
-from tilewright.ir.function import Program
+from tilewright.ir.function import FunctionKind, Program
 from tilewright.ir.nodes import Let
 from tilewright.ir.op import Op
 from tilewright.ir.types import TensorType
@@ -72,6 +76,25 @@ def legalized(
     if passes is PASSES:
         check_legal(program, machine)
     return program
+
+
+def emulated(program: Program, target: str) -> None:
+    """Holds the text of the one kernel that `program` becomes against the program's meaning, on the emulated machine;
+    workspaces start as poison."""
+    machine = load_target(target)
+    final = [stage for _, stage in placed(program, machine)][-1]
+    (text,) = emit_pto(final, machine).texts.values()
+    assert not check(text)
+    args, outputs = arguments(program)
+    (kernel,) = (function for function in final.functions if function.kind is FunctionKind.INCORE)
+    for param in kernel.params[len(args) :]:
+        kind = param.value.type
+        assert isinstance(kind, TensorType)
+        shape = tuple(extent for extent in kind.shape if isinstance(extent, int))
+        args.append(poison(shape, np.dtype(kind.dtype.numpy)))
+    emulate(text, args)
+    for wanted, found in zip(run(program), outputs, strict=True):
+        np.testing.assert_array_equal(np.asarray(wanted, np.float64), np.asarray(found, np.float64))
 
 
 def count(program: Program, kind: type[Op]) -> int:

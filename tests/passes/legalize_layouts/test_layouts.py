@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from building import Builder, ops_of
-from passes.checking import count, legalized
+from passes.checking import count, emulated, legalized
 from support import TAILS
 
 from tilewright.errors import UnsupportedError
@@ -25,7 +25,7 @@ from tilewright.ops.matmul import Matmul, MatmulAcc
 from tilewright.ops.movement import Load
 from tilewright.ops.reduce import ColMax, RowMax, RowSum
 from tilewright.ops.select import Cmp, Sel
-from tilewright.ops.shape import Reshape, Slice, Transpose
+from tilewright.ops.shape import Reshape, Slice, Transpose, TransposeView
 from tilewright.passes.tile.infer_spaces import infer_spaces
 from tilewright.passes.tile.legalize_layouts import legalize_layouts
 from tilewright.passes.tile.legalize_moves import legalize_moves
@@ -193,6 +193,7 @@ def test_a_reshape_that_a_box_gets_in_the_way_of_goes_through_ddr(target: str) -
     y = b.let("y", Reshape(b.let("e", Add(x, x)), (5, 52)))
     program = b.program(b.store(b.let("r", Add(y, y)), b.tensor("out", (5, 52), out=True)))
     lines = ops_of(legalized(program, target))
+    emulated(program, target)
     assert "y_view = tensor.reshape(y_ddr)" in lines and "y = tile.load(y_view) [Vec]" in lines
 
 
@@ -213,6 +214,30 @@ def test_slices_that_grow_find_room_in_their_source(target: str) -> None:
     part = b.let("part", Slice(x, (16, 12), (0, 28)))
     program = b.program(b.store(b.let("r", Add(part, part)), b.tensor("out", (16, 12), out=True)))
     legalized(program, target)
+    if target in ASCEND:
+        emulated(program, target)
+
+
+@pytest.mark.parametrize("target", ASCEND)
+@pytest.mark.parametrize(("offset", "cut"), ((8, False), (3, True)))
+def test_a_window_within_the_bytes_that_stay_together_goes_through_ddr(target: str, offset: int, cut: bool) -> None:
+    b = Builder()
+    x = b.load("x", b.tensor("a", (16, 40)))
+    part = b.let("part", Slice(b.let("e", Add(x, x)), (8, 16), (4, offset)))
+    program = b.program(b.store(b.let("r", Add(part, part)), b.tensor("out", (8, 16), out=True)))
+    lines = ops_of(legalized(program, target))
+    assert any("part_space" in line for line in lines) is cut
+    emulated(program, target)
+
+
+@pytest.mark.parametrize("target", ASCEND)
+def test_a_part_seen_turned_over_is_a_part_of_the_turned_whole(target: str) -> None:
+    b = Builder()
+    x, y = (b.load(n, b.tensor(t, (64, 32), FP16)) for n, t in (("x", "a"), ("y", "b")))
+    turned = b.let("turned", TransposeView(b.let("part", Slice(y, (48, 32), (16, 0)))))
+    program = b.program(b.store(b.let("r", Matmul(x, turned)), b.tensor("out", (64, 48), out=True)))
+    assert "turned = tile.slice(y_t) [Mat]" in ops_of(legalized(program, target))
+    emulated(program, target)
 
 
 @pytest.mark.parametrize("target", ASCEND)

@@ -45,7 +45,9 @@ class _Root:
             return inside and self.kind.slayout == other.kind.slayout
         same = (self.kind.blayout, self.kind.slayout) == (other.kind.blayout, other.kind.slayout)
         pitch = (k.rows if k.blayout == "col_major" else k.cols for k in (self.kind, other.kind))
-        return inside and same and len(set(pitch)) == 1
+        opposite = self.kind.blayout != other.kind.blayout and self.kind.slayout != other.kind.slayout
+        turned = opposite and self.kind.shape == other.kind.shape[::-1]  # boxes, and what is in them, seen transposed
+        return inside and (turned or (same and len(set(pitch)) == 1))
 
 
 @dataclass(slots=True)

@@ -133,7 +133,7 @@ class _Planner:
     def views(self, lets: list[Let]) -> None:
         for stmt in lets:
             assert isinstance(stmt.value, Op)
-            if stmt.value.view_of is not None:
+            if stmt.value.view_of is not None and isinstance(stmt.target.type, TileType):
                 source: Value = getattr(stmt.value, stmt.value.view_of)
                 self.union(source, stmt.target)
                 if source in self.parts or _is_part(source, stmt.target):

@@ -103,6 +103,9 @@ class Hoist(Rewriter):
         if touched is None or not isinstance(op, Op):
             super().visit_let(stmt)
             return
+        if op.view_of is not None and touched.part == 0:  # a whole workspace seen in another shape
+            super().visit_let(stmt)
+            return
         moved = op.with_operands(self.get)
         offsets: tuple[Scalar, ...] = getattr(moved, "offsets", ())
         if not offsets:
