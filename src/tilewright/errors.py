@@ -244,3 +244,10 @@ class CodegenError(TilewrightError):
     """Native code that could not be made or loaded."""
 
     code = "TW602"
+
+
+# --- the command line ---------------------------------------------------------------------------------------------
+class CommandError(TilewrightError):
+    """A command that cannot be carried out as given: a file without kernels, an argument of no known form."""
+
+    code = "TW701"

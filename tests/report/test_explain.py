@@ -108,7 +108,7 @@ import tilewright.language as pl
 @pl.program(entry="main")
 class Main:
     @pl.function(type=pl.FunctionType.InCore)
-    def main(self, n: pl.Scalar[pl.INDEX], a: pl.Tensor[[256, 64], pl.FP32], out: pl.Out[pl.Tensor[[256, 64], pl.FP32]]):
+    def main(self, n: pl.INDEX, a: pl.Tensor[[256, 64], pl.FP32], out: pl.Out[pl.Tensor[[256, 64], pl.FP32]]):
         for i, (out_1,) in pl.range(0, n, 16, init_values=(out,)):
             x = pl.tile.load(a, [i, 0], [16, 64])
             out_2 = pl.tile.store(pl.tile.exp(x), [i, 0], out_1)

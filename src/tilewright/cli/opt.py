@@ -1,0 +1,62 @@
+"""``tilewright opt``: passes over a program, and the program between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import perf_counter
+
+from tilewright.cli.arguments import build_arguments
+from tilewright.cli.kernels import open_subject
+from tilewright.cli.output import say, show_code
+from tilewright.compiler import PASSES, lower, run_passes
+from tilewright.errors import CommandError
+from tilewright.ir.function import Program
+from tilewright.targets import load_target
+
+
+@dataclass(frozen=True, slots=True)
+class OptOptions:
+    """The options of the command; see its help."""
+
+    passes: str | None
+    after: str | None
+    print_after: str | None
+    target: str
+    timing: bool
+    list_passes: bool
+
+
+def run_opt(file: str, specs: Sequence[str], options: OptOptions) -> None:
+    """Runs the passes and prints. Raises `OperandError` for a pass that there is not, and what the passes raise."""
+    target = load_target(options.target)
+    if options.passes is not None and options.after is not None:
+        raise CommandError("--passes and --after exclude each other", help="name the passes, or where to stop")
+    subject = open_subject(file)
+    program = subject.program(build_arguments(subject, specs, 0))
+    wanted = options.print_after
+    if wanted not in (None, "all", "frontend", *PASSES):
+        lower(program, target, after=wanted)  # says which passes there are
+    printed: list[str] = []
+
+    def observe(name: str, after: Program, seconds: float) -> None:
+        if wanted in (name, "all"):
+            printed.append(name)
+            print(f"# after {name}")
+            show_code(str(after))
+        if options.timing:
+            say(f"{name:<24}{seconds * 1e3:>9.2f} ms")
+
+    if options.passes is None:
+        program = lower(program, target, after=options.after, observe=observe)
+    else:
+        for name in [item.strip() for item in options.passes.split(",") if item.strip()]:
+            started = perf_counter()
+            program = run_passes(program, target, [name])
+            observe(name, program, perf_counter() - started)
+    if wanted is None:
+        show_code(str(program))
+    elif not printed:
+        raise CommandError(f"{wanted} did not run", found=options.passes or f"--after {options.after}")
+    if options.list_passes:
+        say("passes: " + ", ".join(PASSES))
