@@ -1,4 +1,4 @@
-"""Operations that move: loads, stores, moves between memories, parts put in and taken out; and the product that sums."""
+"""Operations that move: loads, stores, moves between memories, parts taken out and put in; and the product that sums."""
 
 from __future__ import annotations
 
