@@ -115,6 +115,8 @@ class _Generator:
         self.names = 0
         self.own: set[Value] = set()
         """tensors that were made in the block where the generator stands, so that they may be written there"""
+        self.shared: set[Value] = set()
+        """tensors that have a second name (a slice, a result of a branch), so that they may not be written any more"""
 
     # --- choices ---
     def pick(self, options: Any) -> Any:
@@ -160,6 +162,8 @@ class _Generator:
             self.use_up(getattr(op, op.writes))
         if op.view_of is None:
             self.own.add(value)
+        else:
+            self.shared.add(getattr(op, op.view_of))
         if isinstance(value.type, (TileType, TensorType)):
             self.pool.arrays.append((value, min(bound, LIMITS.get(value.dtype, 1))))
         return value
@@ -359,7 +363,7 @@ class _Generator:
 
     def may_write(self, value: Value) -> bool:
         """Whether a next version of `value` may be made here: of a tile anywhere, of a tensor where it was made."""
-        return self.level is Level.TILE or value in self.own
+        return self.level is Level.TILE or (value in self.own and value not in self.shared)
 
     def element(self) -> None:
         item = self.array(lambda v: v.dtype is FP32)
@@ -433,6 +437,7 @@ class _Generator:
             return
 
         def body(iv: Value, acc: Value) -> tuple[Scalar, ...]:
+            self.shared.add(acc)
             self.pool.arrays.append((b, y))
             self.local_step()
             out = self.let(self.op("matmul_acc", acc, a, b), bound)
@@ -487,7 +492,7 @@ class _Generator:
             item = self.array(
                 lambda v: (
                     (not carried or v.type is carried[0][0].type or self.maybe(2))
-                    and (self.level is Level.TILE or (v in self.own and v not in [value for value, _ in carried]))
+                    and (self.level is Level.TILE or (self.may_write(v) and v not in [value for value, _ in carried]))
                 )
             )
             if item is not None:
@@ -498,6 +503,8 @@ class _Generator:
 
         def body(iv: Value, *args: Value) -> tuple[Scalar, ...]:
             arrays = args[: len(carried)]
+            if self.maybe(2):
+                self.shared.update(arrays)  # they may be exchanged, then
             for _ in range(1 + self.choices.below(4)):
                 self.step()
             yielded: list[Scalar] = []
@@ -514,7 +521,10 @@ class _Generator:
         """What a trip hands on in place of `arg`: something new, or another carried value. A tensor is handed on once."""
 
         def free(value: Value) -> bool:
-            return value.type is arg.type and (self.level is Level.TILE or (value not in taken and value in self.own))
+            if self.level is Level.TILE:
+                return value.type is arg.type
+            exchanged = value is arg or value not in arrays or arg in self.shared
+            return value.type is arg.type and value not in taken and value in self.own and exchanged
 
         same = [other for other in arrays if free(other)]
         if self.maybe(2) and same:
@@ -551,6 +561,7 @@ class _Generator:
                 item = self.array(lambda v: v.type is like[0].type)
                 assert item is not None
                 found.append(self.tamed(item)[0])
+            self.shared.update(found)
             return tuple(found)
 
         self.depth += 1
