@@ -141,7 +141,7 @@ def _loop(context: Context, node: ast.For, kind: LoopKind, arguments: Arguments)
     context.scope.open()
     clock = context.scope.versions.clock
     for item in carried:
-        _enter(context, item, span)
+        _enter(context, item, item.names[0] in context.facts[node].written, span)
     context.scope.set(variable, iv)
     context.carried |= {item.arg for item in carried}
     body = context.collect(node.body)
@@ -171,12 +171,12 @@ def _loop(context: Context, node: ast.For, kind: LoopKind, arguments: Arguments)
             context.scope.set(name, Undefined(why, span))
 
 
-def _enter(context: Context, item: Carried, span: Span) -> None:
-    """Bind the names of a carried value inside the loop. What starts an explicit one is used up, unless it is an
-    input; an output that is carried is followed under its hidden name."""
+def _enter(context: Context, item: Carried, written: bool, span: Span) -> None:
+    """Bind the names of a carried value inside the loop. What starts an explicit one is used up if the body writes
+    it; an output that is carried is followed under its hidden name."""
     scope, init = context.scope, item.init
     if item.explicit and isinstance(init, Value) and isinstance(init.type, TensorType):
-        if scope.versions.root(init) not in scope.versions.inputs:
+        if written:
             scope.end(init, End(span, TAKEN_OVER, is_write=False))
         for name in scope.aliases(init):
             if is_hidden(name):
@@ -406,9 +406,7 @@ def _bind_results(
             if scope.versions.descends(given, item.arg) and not (given is item.arg and is_input):
                 scope.advance(init, result, span)
             else:
-                scope.versions.belongs(result, init)
-                scope.versions.joins(result, (given,) if isinstance(given, Value) and given is not item.arg else ())
-                if not is_input:
-                    scope.end(init, End(span, TAKEN_OVER, is_write=False))
+                others = (given,) if isinstance(given, Value) and given is not item.arg else ()
+                scope.versions.joins(result, (init, *others))
         for name in [result.name] if item.explicit else item.names:
             scope.set(name, result)
