@@ -38,7 +38,7 @@ class Liveness:
     def range_of(self, value: Value) -> Range:
         """From the first time to the last, holes included."""
         ranges = self.ranges[value]
-        return ranges[0][0], ranges[-1][1]
+        return ranges[0][0], max(last for _, last in ranges)
 
 
 def live_ranges(function: Function) -> Liveness:
