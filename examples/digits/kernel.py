@@ -4,6 +4,8 @@ Blocks of 64 images go through both layers without leaving the chip where it has
 The last block is shorter: its tiles are as large as the others, and fewer of their rows are valid.
 """
 
+import numpy as np
+
 import tilewright.language as pl
 
 BLOCK = 64
@@ -21,3 +23,11 @@ def classify(x: pl.Tensor, w1: pl.Tensor, b1: pl.Tensor, w2: pl.Tensor, b2: pl.T
         hidden = pl.relu(block @ w1 + b1)
         scores = pl.assemble(scores, hidden @ w2 + b2, [start, 0])
     return scores
+
+
+def arguments() -> tuple[np.ndarray, ...]:
+    """All images, the trained weights, and room for the scores."""
+    from train import load_digits, load_weights
+
+    images = load_digits().images
+    return (images, *load_weights(), np.zeros((len(images), CLASSES), np.float32))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 from rich.rule import Rule
 from rich.table import Table as RichTable
 from rich.text import Text
@@ -26,10 +26,10 @@ def draw(explanation: Explanation, width: int) -> Iterator[RenderableType]:
         yield Text()
 
 
-def table(data: Table, width: int) -> RichTable:
+def table(data: Table, width: int) -> Group:
     """One table, fitted to the terminal's width: columns that can be spared go, the last one wraps."""
     columns, rows = data.shown(width)
-    drawn = RichTable(title=data.title or None, title_justify="left", header_style="bold", box=None)
+    drawn = RichTable(header_style="bold", box=None, pad_edge=False)
     for index, column in enumerate(columns):
         drawn.add_column(
             column.title,
@@ -40,7 +40,7 @@ def table(data: Table, width: int) -> RichTable:
         )
     for row in rows:
         drawn.add_row(*(Text(cell) for cell in row))
-    return drawn
+    return Group(Text(data.title, style="italic"), drawn) if data.title else Group(drawn)
 
 
 def paragraph(text: str) -> Text:
