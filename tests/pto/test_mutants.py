@@ -55,7 +55,7 @@ def survivors(name: str, sync: str, machine: str) -> tuple[int, list[dict[str, s
                 continue
             planted += 1
             found = outcome(PTOModule({**module.texts, file: changed}, module.manifest), args)
-            if found == right:
+            if found is not None and found == right:
                 left.append({"file": file, "fault": what, "with": found, "without": right})
     return planted, left
 

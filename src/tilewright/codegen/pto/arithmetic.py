@@ -37,6 +37,7 @@ _TESTS = {
     BinaryKind.LT: "lt", BinaryKind.LE: "le", BinaryKind.GT: "gt", BinaryKind.GE: "ge",
     BinaryKind.EQ: "eq", BinaryKind.NE: "ne",
 }  # fmt: skip
+LARGEST_INDEX = (1 << 31) - 1
 _KEEPS_SIGN = (BinaryKind.ADD, BinaryKind.MUL, BinaryKind.MIN, BinaryKind.FLOORDIV, BinaryKind.MOD)
 
 
@@ -55,6 +56,11 @@ def literal(value: int | float | bool, dtype: DType) -> str:
     """The spelling of a constant: floats rounded to `dtype`, with a point; what is not finite as bits."""
     if dtype is BOOL:
         return "true" if value else "false"
+    if dtype is INDEX and not -LARGEST_INDEX - 1 <= value <= LARGEST_INDEX:
+        raise UnsupportedError(
+            "an index of PTO text has 32 bits", required=f"at most {LARGEST_INDEX}", found=str(value),
+            help="work on smaller tensors",
+        )  # fmt: skip
     if not dtype.is_float:
         return f"{int(value)} : {element_name(dtype)}"
     with np.errstate(all="ignore"):

@@ -282,6 +282,11 @@ class Tiles:
         with self.text.hoisted(to_function=True):
             return self.text.memo(key, lambda: (self._allocate(held, kind, None, _tile(held).shape), kind))
 
+    def valid_part(self, value: Value) -> Name:
+        """The valid part of `value` as a tile whose shape it is."""
+        place = self.place(value)
+        return self._subset(value, place if place.whole is not None else replace(place, whole=value))
+
     def _subset(self, value: Value, place: Place) -> Name:
         """A window as a part of its whole. The part is as large as what is valid of it, which must be constant."""
         assert place.whole is not None
@@ -290,7 +295,8 @@ class Tiles:
             raise self.no_view(value, f"a part of a tile in {kind.loc} outside a move")
         if None in kind.valid:
             raise self.no_view(value, "a part of a tile's columns with an extent known at run time")
-        if not _multiple(_product(place.col, kind.itemsize), 32):
+        inner = place.col if place.layout.blayout is BLayout.ROW_MAJOR else place.row
+        if not _multiple(_product(inner, kind.itemsize), 32):
             raise self.no_view(value, "a part of a tile that does not start at a multiple of 32 bytes")
         whole = self.name(place.whole, valid=_tile(place.whole).shape)
         sizes = tuple(extent for extent in extents if isinstance(extent, int))

@@ -1,4 +1,4 @@
-"""Operations that move: loads, stores, moves between memories, parts taken out and put in; and the product that sums."""
+"""Operations that move: loads, stores, moves between memories, parts taken out and put in; products that sum."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def load(kernel: Kernel, op: Load, target: Value) -> None:
     kind = tile_type(target)
     _refuse_masks(op, kind)
     lead = len(op.offsets) - len(op.shapes)
-    sizes: Shape = (1,) * lead + op.region
+    sizes: Shape = (*(1,) * lead, *op.region)
     offsets = op.offsets
     if op.clamp:  # a region that is cut to nothing may start anywhere, but no view may start outside its tensor
         limits = zip(offsets, tensor_type(op.tensor).shape, strict=True)
@@ -191,7 +191,9 @@ def assemble(kernel: Kernel, op: Assemble, target: Value) -> None:
         return
     part = Value(f"{target.name}_part", whole.with_(shape=source.shape, valid=source.valid))
     kernel.tiles.window(part, target, row, col)
-    kernel.line("tmov", [kernel.tiles.name(op.source)], kernel.tiles.name(part))
+    windowed = kernel.tiles.place(part).whole is not None and source.valid != source.shape
+    given = kernel.tiles.valid_part(op.source) if windowed else kernel.tiles.name(op.source)
+    kernel.line("tmov", [given], kernel.tiles.name(part))
 
 
 # --- products --------------------------------------------------------------------------------------------------------

@@ -47,6 +47,7 @@ class Tensors:
         """The box `sizes` at `offsets`, the last two dimensions exchanged if `transposed`."""
         kind = tensor_type(tensor)
         shape, steps = kind.shape, strides(kind)
+        sizes = sizes[-len(shape) :]  # a vector in DDR is a row on chip: the leading extent of its region is 1
         if len(shape) == 1:
             shape, steps, offsets, sizes = (1, *shape), (shape[0], *steps), (0, *offsets), (1, *sizes)
         if len(shape) > MOST_DIMENSIONS:
