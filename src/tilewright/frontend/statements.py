@@ -340,7 +340,9 @@ def _with(context: Context, node: ast.With) -> None:
             span=context.span(item.context_expr),
             required="with pl.at(level=pl.Level.CORE_GROUP):",
             found=context.text(item.context_expr),
-            help=language.UNSUPPORTED_WORDS.get(path),
+            help=f"write for i in pl.{path}(...):"
+            if path in language.LOOP_WORDS
+            else language.UNSUPPORTED_WORDS.get(path),
         )
     options: list[tuple[str, Any]] = []
     if isinstance(item.context_expr, ast.Call):
