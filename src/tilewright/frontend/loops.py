@@ -20,6 +20,7 @@ from tilewright.frontend.context import Context, LoopFacts, PendingYield
 from tilewright.frontend.kernels import as_one
 from tilewright.frontend.liveness import yield_targets
 from tilewright.frontend.operations import Arguments
+from tilewright.frontend.ranges import KINDS, bounds, stage_of, targets
 from tilewright.frontend.scope import is_hidden
 from tilewright.frontend.versions import End
 from tilewright.ir.dtypes import INDEX
@@ -30,13 +31,6 @@ from tilewright.ir.scalar import Scalar, Value, dtype_of
 from tilewright.ir.types import ScalarType, TensorType, Type
 from tilewright.ir.verify import same_type
 
-KINDS = {
-    "range": LoopKind.SEQUENTIAL,
-    "parallel": LoopKind.PARALLEL,
-    "spmd": LoopKind.PARALLEL,
-    "unroll": LoopKind.UNROLL,
-    "pipeline": LoopKind.PIPELINE,
-}
 TAKEN_OVER = "a loop took its tensor over under another name"
 STATIC_TRIPS = 4096
 """The most trips of a `pl.static_range`, whose body is read once for each."""
@@ -75,47 +69,12 @@ def read_for(context: Context, node: ast.For) -> None:
     _loop(context, node, KINDS[path], arguments)
 
 
-def _bounds(context: Context, arguments: Arguments) -> tuple[Scalar, Scalar, Scalar]:
-    values = [value for value, _, _ in arguments.positional]
-    scalars = [as_scalar(value) if not isinstance(value, float | bool) else None for value in values]
-    if not 1 <= len(values) <= 3 or any(s is None or not dtype_of(s).is_integer for s in scalars):
-        raise LanguageError(
-            "a range takes one to three integers",
-            span=arguments.span,
-            required="pl.range(stop), pl.range(start, stop) or pl.range(start, stop, step)",
-            found=describe(tuple(values)),
-        )
-    bounds = cast("list[Scalar]", scalars)
-    start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
-    if step == 0:
-        raise LanguageError("the step of a range is not 0", span=arguments.span)
-    return start, stop, step
-
-
-def _targets(context: Context, node: ast.For) -> tuple[str, list[str]]:
-    """The loop variable, and the names of the values that are carried explicitly."""
-    match node.target:
-        case ast.Name(id=name):
-            return name, []
-        case ast.Tuple(elts=[ast.Name(id=name), ast.Tuple(elts=carried) | ast.List(elts=carried)]):
-            if all(isinstance(item, ast.Name) for item in carried):
-                return name, [cast("ast.Name", item).id for item in carried]
-        case _:
-            pass
-    raise LanguageError(
-        "a loop binds its variable, and in a second place the values that it carries",
-        span=context.span(node.target),
-        required="for i in …, or for i, (x, y) in …",
-        found=context.text(node.target),
-    )
-
-
 def _static_loop(context: Context, node: ast.For, arguments: Arguments) -> None:
     """`pl.static_range`: the body is read once for each trip, its variable a known number."""
-    bounds, (name, carried) = _bounds(context, arguments), _targets(context, node)
-    if carried or not all(isinstance(bound, int) for bound in bounds):
+    limits, (name, carried) = bounds(context, arguments), targets(context, node)
+    if carried or not all(isinstance(bound, int) for bound in limits):
         raise LanguageError("pl.static_range takes numbers, and carries by re-assignment", span=arguments.span)
-    trips = range(*cast("tuple[int, int, int]", bounds))
+    trips = range(*cast("tuple[int, int, int]", limits))
     if len(trips) > STATIC_TRIPS:
         raise LanguageError(
             "this static_range is too long to be written out",
@@ -131,9 +90,9 @@ def _static_loop(context: Context, node: ast.For, arguments: Arguments) -> None:
 
 def _loop(context: Context, node: ast.For, kind: LoopKind, arguments: Arguments) -> None:
     span = context.span(node)
-    start, stop, step = _bounds(context, arguments)
-    stage = _stage(kind, arguments)
-    variable, explicit = _targets(context, node)
+    start, stop, step = bounds(context, arguments)
+    stage = stage_of(kind, arguments)
+    variable, explicit = targets(context, node)
     iv = Value(variable, ScalarType(INDEX), context.span(node.target))
     carried = _carried_explicitly(context, explicit, arguments)
     carried += _carried_by_name(context, node, variable, explicit)
@@ -224,19 +183,6 @@ def _read_again(context: Context, node: ast.For, name: str, before: object, afte
             help="give each of its elements a name, or use pl.static_range",
         )
     return False
-
-
-def _stage(kind: LoopKind, arguments: Arguments) -> int:
-    allowed = {"init_values"} | ({"stage"} if kind is LoopKind.PIPELINE else set[str]())
-    for name, (_, span, _) in arguments.keywords.items():
-        if name not in allowed:
-            raise LanguageError(
-                f"this loop takes no {name!r}", span=span, required=", ".join(sorted(allowed)), found=name
-            )
-    stage = arguments.keywords.get("stage", (2 if kind is LoopKind.PIPELINE else 1, arguments.span, None))
-    if not isinstance(stage[0], int) or stage[0] < 1:
-        raise LanguageError("stage is a number of stages, at least 1", span=stage[1], found=describe(stage[0]))
-    return stage[0]
 
 
 def _carried_explicitly(context: Context, names: list[str], arguments: Arguments) -> list[Carried]:
