@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tilewright.ir.function import Function
-from tilewright.ir.nodes import Block, For, If, Let, Stmt, Yield
+from tilewright.ir.nodes import Block, For, If, Let, Stmt, Yield, walk
 from tilewright.ir.op import Op
 from tilewright.ir.scalar import Value
 from tilewright.ir.types import TileType
@@ -50,9 +50,20 @@ def live_ranges(function: Function) -> Liveness:
     walker.block(function.body, alive)
     for param in function.params:
         walker.define(param.value, 0, alive)
-    for ranges in found.ranges.values():
-        ranges.sort()
+    for value, ranges in found.ranges.items():
+        found.ranges[value] = _joined(ranges)
     return found
+
+
+def _joined(ranges: list[Range]) -> list[Range]:
+    """The ranges sorted and apart: what an inner branch reads may lie within what an outer one does."""
+    out: list[Range] = []
+    for first, last in sorted(ranges):
+        if out and first <= out[-1][1] + 1:
+            out[-1] = (out[-1][0], max(out[-1][1], last))
+        else:
+            out.append((first, last))
+    return out
 
 
 def _number(block: Block, found: Liveness, clock: int) -> int:
@@ -106,8 +117,10 @@ class _Walker:
             _need(value, time if isinstance(stmt, Yield | For) else time + 1, alive)
 
     def loop(self, stmt: For, end: int, alive: dict[Value, int]) -> None:
-        """Every trip reads what comes from outside, so that lives until the loop ends."""
-        inside: dict[Value, int] = {}
+        """Every trip reads what comes from outside, so that lives until the loop ends, in every arm of the body too."""
+        within = list(walk(stmt.body))
+        made = {value for inner in within for value in (*inner.defs(), *inner.block_args())} | set(stmt.block_args())
+        inside = {value: end for inner in within for value in inner.uses() if value not in made}
         self.block(stmt.body, inside)
         for value in stmt.block_args():
             self.define(value, 2 * self.found.begins[stmt] + 1, inside)

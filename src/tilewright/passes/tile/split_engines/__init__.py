@@ -25,6 +25,7 @@ from __future__ import annotations
 from tilewright.analysis.cores import CORE, cores_of, crosses_on_chip
 from tilewright.errors import UnsupportedError
 from tilewright.ir.function import Function, FunctionKind, Program
+from tilewright.ir.prune import prune
 from tilewright.ir.scalar import Value
 from tilewright.ir.storage import output_positions
 from tilewright.passes.tile.split_engines.callers import Pieces, Trips, replace_calls
@@ -50,6 +51,10 @@ def split_engines(program: Program, target: Target) -> Program:
 def _split(function: Function, target: Target, apart: bool) -> Pieces | None:
     """The pieces of one function; None when it stays as it is."""
     cores = cores_of(function, target)
+    if len(cores) > 1:
+        # What nothing uses may lie anywhere, and must not decide how many kinds of core are needed.
+        function = prune(function)
+        cores = cores_of(function, target)
     if apart and len(cores) > 1:
         _refuse_results(function)
         steps = plan_steps(function, target)
