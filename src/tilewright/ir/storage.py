@@ -46,8 +46,13 @@ def _block(block: Block, roots: Roots, program: Program | None) -> None:
                 for arg, init in zip(stmt.iter_args, stmt.inits, strict=True):
                     _same(arg, init, roots)
                 _block(stmt.body, roots, program)
-                for result, init in zip(stmt.results, stmt.inits, strict=True):
-                    _same(result, init, roots)
+                last = stmt.body[-1]
+                assert isinstance(last, Yield)
+                for result, arg, given in zip(stmt.results, stmt.iter_args, last.values, strict=True):
+                    if isinstance(result.type, TensorType):
+                        # A loop that yields another tensor than it got hands out that, not a version of its start.
+                        same = isinstance(given, Value) and roots.get(given) is roots.get(arg)
+                        roots[result] = roots[arg] if same else result
             case If() | Scope():
                 for inner in stmt.blocks():
                     _block(inner, roots, program)

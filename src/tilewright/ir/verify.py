@@ -20,9 +20,11 @@ What a program must satisfy on a target is `analysis.legality`'s concern.
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from tilewright.errors import Span, VerifyError
 from tilewright.ir.function import Function, Program
-from tilewright.ir.nodes import Block, Call, For, If, Let, Return, Scope, Stmt, Yield
+from tilewright.ir.nodes import Block, Call, For, If, Let, Return, Scope, Stmt, Yield, walk
 from tilewright.ir.op import Op
 from tilewright.ir.rewrite import placed_like, type_of
 from tilewright.ir.scalar import Scalar, Value
@@ -54,7 +56,10 @@ class _FunctionVerifier:
         self.function = function
         self.program = program
         self.visible: set[Value] = set()
+        self.scopes: list[list[Value]] = [[]]
         self.ever: set[Value] = set()
+        # A version of a tensor may have several names: what paths hand on keeps the versions that it may be.
+        self.versions: dict[Value, frozenset[Value]] = {}
         self.consumed: dict[Value, Span] = {}
         self.roots = roots_of(function, program)
         self.inputs = {p.value for p in function.params if not p.is_output}
@@ -85,17 +90,24 @@ class _FunctionVerifier:
         for other in value.type.values():
             self.use(other, span)
         self.visible.add(value)
+        self.scopes[-1].append(value)
         self.ever.add(value)
+
+    def versions_of(self, value: Scalar) -> frozenset[Value]:
+        """The tensor versions that `value` may be."""
+        if not isinstance(value, Value):
+            return frozenset()
+        return self.versions.get(value) or frozenset((value,))
 
     def use(self, value: Value, span: Span) -> None:
         if value not in self.visible:
             raise VerifyError(f"value {value.name!r} is used where it is not defined", span=span)
-        if value in self.consumed:
+        for version in self.versions_of(value) & self.consumed.keys() if isinstance(value.type, TensorType) else ():
             raise VerifyError(
                 f"{value.name!r} is read after a later version of its tensor was stored",
                 span=span,
                 help="read the new version, or read before the store",
-                notes=(f"stored at {self.consumed[value]}",),
+                notes=(f"stored at {self.consumed[version]}",),
             )
 
     def consume(self, value: Scalar, span: Span) -> None:
@@ -108,7 +120,7 @@ class _FunctionVerifier:
                 span=span,
                 help="declare the parameter pl.Out[...] or pl.InOut[...]",
             )
-        self.consumed[value] = span
+        self.consumed.update(dict.fromkeys(self.versions_of(value), span))
 
     # --- statements ---
     def block(self, block: Block, results: tuple[Value, ...] | None) -> tuple[Scalar, ...]:
@@ -117,13 +129,14 @@ class _FunctionVerifier:
             raise VerifyError(
                 "a block ends in the wrong statement", required="a yield" if results is not None else "a return"
             )
-        outer = set(self.visible)
+        self.scopes.append([])
         for stmt in block:
             for value in stmt.uses():
                 self.use(value, stmt.span)
             self.stmt(stmt)
+        inside = self.scopes.pop()
         if results is not None:
-            self.visible = outer
+            self.visible.difference_update(inside)
         values = block[-1].values
         if results is not None and len(values) != len(results):
             raise VerifyError(f"a block yields {len(values)} values for {len(results)} results", span=block[-1].span)
@@ -176,37 +189,76 @@ class _FunctionVerifier:
     def loop(self, stmt: For) -> None:
         if not len(stmt.inits) == len(stmt.iter_args) == len(stmt.results):
             raise VerifyError("a loop carries unequal numbers of values", span=stmt.span)
-        for init, arg in zip(stmt.inits, stmt.iter_args, strict=True):
-            self.expect(type_of(init), arg.type, arg.name, stmt.span)
-            self.consume_carried(init, stmt.span)
-        outside, before = set(self.visible), set(self.consumed)
+        before = set(self.consumed)
+        self.scopes.append([])
         self.define(stmt.iv, stmt.span)
-        for arg in stmt.iter_args:
-            self.define(arg, stmt.span)
+        written = self.carried(stmt)
+        carried = {version for init in stmt.inits for version in self.versions_of(init)}
         values = self.block(stmt.body, stmt.results)
-        self.visible = outside
+        self.visible.difference_update(self.scopes.pop())
         for value in self.consumed.keys() - before:
-            if value in outside:
+            if value in self.visible and value not in carried:
                 raise VerifyError(f"the loop writes {value.name!r} without carrying it", span=self.consumed[value])
-        for value, arg, result in zip(values, stmt.iter_args, stmt.results, strict=True):
+        for value, init, arg, result in zip(values, stmt.inits, stmt.iter_args, stmt.results, strict=True):
             self.expect(type_of(value), arg.type, arg.name, stmt.span)
             self.expect(result.type, arg.type, arg.name, stmt.span)
+            start = frozenset[Value]() if arg in written else self.versions_of(init)
+            self.joined(result, self.versions_of(value) | start)
 
-    def consume_carried(self, init: Scalar, span: Span) -> None:
-        """A carried tensor is used up by the loop, but carrying an input that is only read writes nothing."""
-        if isinstance(init, Value) and self.roots.get(init) not in self.inputs:
-            self.consume(init, span)
+    def carried(self, stmt: For) -> set[Value]:
+        """Defines the carried values; returns those that the loop writes. What starts as one version stays one."""
+        written: set[Value] = set()
+        first: dict[Scalar, Value] = {}
+        for init, arg in zip(stmt.inits, stmt.iter_args, strict=True):
+            self.expect(type_of(init), arg.type, arg.name, stmt.span)
+            if self.consume_carried(init, stmt):
+                written.add(arg)
+                self.versions[arg] = frozenset((first.setdefault(init, arg),))
+            else:
+                self.versions[arg] = self.versions_of(init)
+            self.define(arg, stmt.span)
+        return written
+
+    def consume_carried(self, init: Scalar, stmt: For) -> bool:
+        """A carried tensor is used up by a loop that writes it; whether this one does."""
+        root = self.roots.get(init) if isinstance(init, Value) else None
+        if root is None or not any(self.writes(inner, root) for inner in walk(stmt.body)):
+            return False
+        self.consume(init, stmt.span)
+        return True
+
+    def writes(self, stmt: Stmt, root: Value) -> bool:
+        """Whether `stmt` itself makes a later version of the tensor `root`."""
+        match stmt:
+            case Let() if isinstance(stmt.value, Op):
+                written = written_operand(stmt.value)
+                return written is not None and self.roots.get(written) is root
+            case Call():
+                callee = self.program.by_name.get(stmt.callee)
+                params = callee.params if callee else ()
+                outputs = (arg for param, arg in zip(params, stmt.args, strict=False) if param.is_output)
+                return any(isinstance(arg, Value) and self.roots.get(arg) is root for arg in outputs)
+            case _:
+                return False
 
     def arms(self, stmt: If | Scope) -> None:
         before = dict(self.consumed)
         after = dict(before)
+        given: dict[Value, set[Value]] = {}
         for block in stmt.blocks():
             self.consumed = dict(before)
             values = self.block(block, stmt.defs())
             after.update(self.consumed)
             for value, result in zip(values, stmt.defs(), strict=True):
                 self.expect(type_of(value), result.type, result.name, stmt.span)
+                given.setdefault(result, set()).update(self.versions_of(value))
         self.consumed = after
+        for result, versions in given.items():
+            self.joined(result, versions)
+
+    def joined(self, result: Value, versions: Set[Value]) -> None:
+        """`result` is one of `versions`, those still current, or one that was made on the way."""
+        self.versions[result] = frozenset({result, *(v for v in versions if v not in self.consumed)})
 
     def expect(self, found: Type, required: Type, name: str, span: Span) -> None:
         if not same_type(found, required):
