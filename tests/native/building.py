@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
-
 from support import Array, poison
+
 from tilewright.codegen.native import NativeKernel, compile_native
 from tilewright.execute.interpreter import interpret
 from tilewright.ir.dtypes import FP32, INDEX, DType
@@ -27,6 +27,12 @@ MARGIN = 64
 @cache
 def host() -> Target:
     return load_target("host")
+
+
+def make(op: type[Op], *operands: Scalar) -> Op:
+    """An operation of a class that is known only when testing."""
+    cls: Any = op
+    return cls(*operands)
 
 
 class Building:
@@ -75,6 +81,10 @@ class Building:
         return Program((self.function(*results),), self.name)
 
 
+def is_array(value: Any) -> TypeGuard[Array]:
+    return isinstance(value, np.ndarray)
+
+
 def framed(values: Array) -> Array:
     """A copy of `values` in the middle of poison; contiguous itself."""
     around = poison((values.size + 2 * MARGIN,), values.dtype)
@@ -100,13 +110,13 @@ def same(program: Program, arguments: Sequence[Any], kernel: NativeKernel | None
     """Native code and the interpreter give the same results and write the same elements, exactly or within `ulp`
     units in the last place; nothing around the arrays changes. Returns what native code returned."""
     kernel = kernel or compiled(program)
-    ours = [framed(a) if isinstance(a, np.ndarray) else a for a in arguments]
-    theirs = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
+    ours: list[Any] = [framed(a) if is_array(a) else a for a in arguments]
+    theirs: list[Any] = [a.copy() if is_array(a) else a for a in arguments]
     expected = interpret(program, theirs)
     found = kernel.run(ours)
     for a, b in zip([*ours, *found], [*theirs, *expected], strict=True):
         compare(a, b, ulp)
-    assert all(frame_intact(a) for a in ours if isinstance(a, np.ndarray)), "memory around an array was written"
+    assert all(frame_intact(a) for a in ours if is_array(a)), "memory around an array was written"
     return found
 
 

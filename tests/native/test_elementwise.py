@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from native.building import TAILS, Building, compiled, draw, make, same, special
 
-from native.building import TAILS, Building, compiled, draw, same, special
 from tilewright.ir.dtypes import BF16, BOOL, FP16, FP32, INT8, INT32, DType
 from tilewright.ir.op import Level, Op
 from tilewright.ir.scalar import Value, constant
@@ -50,17 +50,17 @@ def through(op: type[Op], dtype: DType, vectors: tuple[tuple[int, int], ...]) ->
     b = Building()
     m, n = b.scalar("m"), b.scalar("n")
     tensors = [b.tensor(f"a{i}", *shape, dtype=dtype) for i, shape in enumerate(vectors)]
-    tiles = []
+    tiles: list[Value] = []
     for tensor, (rows, columns) in zip(tensors, vectors, strict=True):
         tiles.append(b.load(tensor, (m if rows > 1 else 1, n if columns > 1 else 1)))
-    result = b.let(op(*tiles))
+    result = b.let(make(op, *tiles))
     out = b.tensor("out", ROWS, COLUMNS, dtype=result.dtype, out=True)
     b.store(result, out)
     program = b.program()
     kernel = compiled(program)
     for seed, columns in enumerate(TAILS):
-        for make in (draw, special):
-            inputs = [make(shape, dtype, seed + 10 * i) for i, shape in enumerate(vectors)]
+        for drawn in (draw, special):
+            inputs = [drawn(shape, dtype, seed + 10 * i) for i, shape in enumerate(vectors)]
             rows = ROWS if columns > 16 else 3
             same(program, [rows, columns, *inputs, draw((ROWS, COLUMNS), result.dtype)], kernel, tolerance(op, dtype))
 
@@ -107,14 +107,14 @@ def test_scalar_forms(op: type[Op], dtype: DType) -> None:
     """The right operand a constant, a literal and a run-time scalar."""
     if dtype not in (op.dtypes or NUMBERS):
         with pytest.raises(Exception, match="does not take"):
-            Building().let(op(Building().tensor("a", 2, 2, dtype=dtype), 2))
+            Building().let(make(op, Building().tensor("a", 2, 2, dtype=dtype), 2))
         return
     b = Building()
     s = b.scalar("s", dtype)
     a, out = b.tensor("a", 4, 37, dtype=dtype), b.tensor("out", 12, 37, dtype=dtype, out=True)
     x = b.load(a)
     for row, value in enumerate((s, constant(3, dtype), 2)):
-        b.store(b.let(op(x, value)), out, (4 * row, 0))
+        b.store(b.let(make(op, x, value)), out, (4 * row, 0))
     scalar = np.dtype(dtype.numpy).type(5)
     same(b.program(), [scalar, special((4, 37), dtype), draw((12, 37), dtype)])
 
@@ -132,8 +132,8 @@ def test_comparisons_and_selection(cmp_type: int, dtype: DType) -> None:
     b.store(b.let(Sel(mask, x, y)), out)
     b.store(b.let(Sel(mask, x, 1)), out, (3, 0))
     for columns in (1, 16, 17, 64, 65):
-        for make in (draw, special):
-            arrays = [make((3, 65), dtype, 1), make((3, 65), dtype, 2)]
+        for drawn in (draw, special):
+            arrays = [drawn((3, 65), dtype, 1), drawn((3, 65), dtype, 2)]
             same(b.program(), [columns, *arrays, draw((3, 65), BOOL), draw((6, 65), dtype)])
 
 
@@ -179,7 +179,7 @@ def test_results_of_bfloat_keep_denormal_numbers_and_nan() -> None:
     b = Building()
     a, out = b.tensor("a", 1, 256), b.tensor("out", 1, 256, dtype=BF16, out=True)
     b.store(b.let(Cast(b.load(a), BF16)), out)
-    bits = np.concatenate([np.arange(0, 2**23, 2**16, dtype=np.uint32), np.arange(2**31 - 2**23, 2**31, 2**16, dtype=np.uint32)])
-    same(b.program(), [bits.view(np.float32).reshape(1, 256), np.zeros((1, 256), np.dtype(BF16.numpy))])
+    bits = [np.arange(end - 2**23, end, 2**16, dtype=np.uint32) for end in (2**23, 2**31)]
+    same(b.program(), [np.concatenate(bits).view(np.float32).reshape(1, 256), np.zeros((1, 256), np.dtype(BF16.numpy))])
 
 

@@ -7,16 +7,31 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from native.building import TAILS, Building, compiled, draw, same, special
+from native.building import TAILS, Building, compiled, draw, make, same, special
 from native.test_elementwise import label, subclasses
+
 from tilewright.ir.dtypes import BF16, BOOL, FP16, FP32, INT8, INT32, DType
 from tilewright.ir.layout import Pad
 from tilewright.ir.op import Level, Op
 from tilewright.ir.scalar import constant
 from tilewright.ops import (
-    Assemble, Create, Extract, Matmul, MatmulAcc, MatmulBias, Move, Read, Reshape, SetValidShape, Slice, Store,
-    Transpose, TransposeView, Write, pad, reduce,
+    Assemble,
+    Create,
+    Extract,
+    Matmul,
+    MatmulAcc,
+    MatmulBias,
+    Move,
+    Read,
+    Reshape,
+    SetValidShape,
+    Slice,
+    Store,
+    Transpose,
+    TransposeView,
+    Write,
+    pad,
+    reduce,
 )  # fmt: skip
 from tilewright.ops.elementwise import Add, Mul
 from tilewright.ops.reduce import ColReduce, ReduceOp
@@ -33,7 +48,7 @@ def test_reductions(op: type[Op], dtype: DType) -> None:
     m, n = b.scalar("m"), b.scalar("n")
     a, wide = b.tensor("a", 200, 200, dtype=dtype), issubclass(op, ColReduce)
     out = b.tensor("out", *((1, 200) if wide else (200, 1)), dtype=dtype, out=True)
-    b.store(b.let(op(b.load(a, (m, n)))), out)
+    b.store(b.let(make(op, b.load(a, (m, n)))), out)
     program = b.program()
     kernel = compiled(program)
     base = draw((200, 200), dtype)
@@ -134,7 +149,8 @@ def test_padding(dtype: DType) -> None:
     for out, value in zip(outs, (Pad.ZERO, Pad.MAX, Pad.MIN), strict=False):
         b.store(b.let(SetValidShape(b.load(a, (m, n), pad_value=value), *whole)), out)
     filled = b.let(pad.Fillpad(b.load(a, (m, n)), Pad.MAX))
-    b.store(b.let(Add(filled, b.let(SetValidShape(b.let(Move(b.load(a, (m, n)), pad_value=Pad.ZERO)), *whole)))), outs[3])
+    moved = b.let(Move(b.load(a, (m, n)), pad_value=Pad.ZERO))
+    b.store(b.let(Add(filled, b.let(SetValidShape(moved, *whole)))), outs[3])
     program = b.program()
     kernel = compiled(program)
     for rows, columns in ((20, 40), (1, 39), (19, 1), (0, 5), (7, 16)):
@@ -179,7 +195,9 @@ def product(dtype: DType, m: int, n: int, k: int, lhs_t: bool = False, rhs_t: bo
 
 
 @pytest.mark.parametrize("dtype", (FP32, FP16, BF16, INT8), ids=label)
-@pytest.mark.parametrize("extents", ((1, 1, 1), (15, 17, 16), (16, 64, 65), (63, 15, 200), (65, 200, 17), (200, 65, 63)))
+@pytest.mark.parametrize(
+    "extents", ((1, 1, 1), (15, 17, 16), (16, 64, 65), (63, 15, 200), (65, 200, 17), (200, 65, 63))
+)
 def test_products(dtype: DType, extents: tuple[int, int, int]) -> None:
     product(dtype, *extents)
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from native.building import Building, compiled, draw, host, same
 from support import poison
+
 from tilewright.codegen.native import emit_llvm, load_object
 from tilewright.errors import ArgumentError, CodegenError, OutOfBoundsError, TilewrightError, ValidShapeError
 from tilewright.execute.interpreter import interpret
@@ -132,7 +132,8 @@ def test_nested_loops_accumulate_products() -> None:
     assert "fail" not in emit_llvm(program, host()), "every access is proved to lie inside"
     kernel = compiled(program)
     for height, deep in ((1, 1), (16, 32), (17, 33), (63, 65), (40, 200)):
-        same(program, [height, deep, draw((height, deep), FP32), draw((deep, 24), FP32), draw((height, 24), FP32)], kernel)
+        arrays = [draw(shape, FP32) for shape in ((height, deep), (deep, 24), (height, 24))]
+        same(program, [height, deep, *arrays], kernel)
 
 
 def test_branches_hand_out_tiles_and_numbers() -> None:

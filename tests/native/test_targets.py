@@ -9,7 +9,7 @@ from native.building import Building, compiled, draw, host, same, special
 from tilewright.codegen.native import cache_key_parts, emit_llvm, load_object
 from tilewright.codegen.native.llvm import assembly_of, processor_of
 from tilewright.errors import CodegenError, UnsupportedError
-from tilewright.ir.dtypes import BF16, BOOL, FP16, FP32, FP8E5M2, INT8, INT32, DType
+from tilewright.ir.dtypes import BF16, BOOL, FP8E5M2, FP16, FP32, INT8, INT32, DType
 from tilewright.ir.function import Program
 from tilewright.ops import Cast, Cmp, Matmul, Sel, Transpose
 from tilewright.ops.broadcast import ColExpandMul, RowExpandSub

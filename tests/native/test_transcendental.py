@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from native.building import Building, compiled, unit
+from native.building import Building, compiled, make, unit
 from support import Array
 
 from tilewright.codegen.native.llvm import processor_of
@@ -21,7 +21,7 @@ COUNT = 1 << 16
 def apply(op: type[Op], target: str, values: Array) -> Array:
     b = Building()
     a, out = b.tensor("a", *values.shape), b.tensor("out", *values.shape, out=True)
-    b.store(b.let(op(b.load(a))), out)
+    b.store(b.let(make(op, b.load(a))), out)
     kernel = compiled(b.program(), load_target(target))
     found = np.zeros_like(values)
     kernel.run([values, found])

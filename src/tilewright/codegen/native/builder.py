@@ -7,11 +7,15 @@ is constant in the text, and loops whose count is known need no guard.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
 Index = int | str
 """An i64: a constant, or the name of an SSA value of LLVM."""
+
+
+Fold = Callable[[str, Sequence[str]], Sequence[str]]
+"""The body of a loop that carries values: from the index and the values to the next values."""
 
 
 def float_text(value: float) -> str:
@@ -90,7 +94,7 @@ class Builder:
         self.emit(f"br i1 {condition}, label %{then}, label %{otherwise}")
 
     @contextmanager
-    def when(self, condition: str) -> Iterator[None]:
+    def when(self, condition: str) -> Generator[None]:
         """What is emitted inside runs only while `condition`, an i1, holds. It can hand out no value."""
         then, after = self.label("then"), self.label("after")
         self.branch(condition, then, after)
@@ -99,18 +103,27 @@ class Builder:
         self.jump(after)
         self.start(after)
 
-    def loop(
+    def loop(self, start: Index, stop: Index, step: Index, body: Callable[[str], object]) -> None:
+        """``for i in range(start, stop, step): body(i)``, upwards."""
+
+        def trip(index: str, _: Sequence[str]) -> Sequence[str]:
+            body(index)
+            return ()
+
+        self.fold(start, stop, step, (), trip)
+
+    def fold(
         self,
         start: Index,
         stop: Index,
         step: Index,
-        body: Callable[..., Sequence[str]],
-        carried: Sequence[tuple[str, str]] = (),
+        carried: Sequence[tuple[str, str]],
+        body: Fold,
         *,
         descending: bool = False,
     ) -> list[str]:
-        """``for i in range(start, stop, step)``. `carried` are (type, initial value); `body(i, *values)` returns the
-        next ones. Returns the last ones. A loop that is known not to run emits nothing."""
+        """A loop that carries values: `carried` are (type, initial value), and `body(i, values)` returns the next
+        ones. Returns the last ones. A loop that is known not to run emits nothing."""
         if isinstance(start, int) and isinstance(stop, int) and start >= stop and not descending:
             return [initial for _, initial in carried]
         head, inside, out = self.label("head"), self.label("body"), self.label("out")
@@ -123,7 +136,7 @@ class Builder:
         test = self.value(f"icmp {'sgt' if descending else 'slt'} i64 {i}, {stop}")
         self.branch(test, inside, out)
         self.start(inside)
-        results = list(body(i, *names))
+        results = list(body(i, names))
         following = self.value(f"add i64 {i}, {step}")
         latch = self.block
         self.jump(head)

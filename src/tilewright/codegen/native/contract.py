@@ -116,7 +116,7 @@ class _MicroKernel:
         initial = self._initial(b, at, c)
         rows = [self._row(b, "%a", "%astep", row) for row in range(self.rows)]
         kinds = [(self.kind, value) for value in initial]
-        totals = b.loop(0, "%k", 1, lambda p, *held: self._step(b, at, rows, p, held), kinds)
+        totals = b.fold(0, "%k", 1, kinds, lambda p, held: self._step(b, at, rows, p, held))
         for row in range(self.rows):
             for part in range(2):
                 at[part].store(totals[2 * row + part], self._part(b, c[row], part), self.wide)
@@ -207,36 +207,34 @@ class _Blocks:
         b.emit("ret void")
         header = (
             f"define internal void @{self.owner.name}(ptr noalias %a, i64 %astep, i64 %anext, ptr noalias %b, "
-            "i64 %bstep, i64 %bnext, ptr noalias %c, i64 %cstep, i64 %m, i64 %n, i64 %k, i1 %adds, ptr noalias %scratch)"
+            "i64 %bstep, i64 %bnext, ptr noalias %c, i64 %cstep, i64 %m, i64 %n, i64 %k, i1 %adds, "
+            "ptr noalias %scratch)"
         )
         return b.text(header)
 
-    def _over_k(self, j: str, columns: Index, depth: str) -> Sequence[str]:
+    def _over_k(self, j: str, columns: Index, depth: str) -> None:
         b = self.b
 
-        def trip(p: str) -> Sequence[str]:
+        def trip(p: str) -> None:
             deep = b.minimum(b.sub("%k", p), KC)
             later = b.value(f"icmp ne i64 {p}, 0")
             adds = b.value(f"or i1 {later}, %adds")
             corner = b.address("%b", memory_type(self.owner.dtype), b.add(b.mul(p, "%bstep"), b.mul(j, "%bnext")))
             self._packed(corner, columns, deep)
             b.loop(0, "%m", MC, lambda i: self._over_rows(i, j, p, columns, deep, adds, corner))
-            return ()
 
         b.loop(0, depth, KC, trip)
-        return ()
 
     def _packed(self, corner: str, columns: Index, deep: Index) -> None:
         """The block of `rhs` as panels, in scratch."""
         b, width = self.b, self.owner.width
 
-        def panel(j: str, count: Index) -> Sequence[str]:
+        def panel(j: str, count: Index) -> None:
             start = b.address(corner, memory_type(self.owner.dtype), b.mul(j, "%bnext"))
             steps: tuple[Index, Index] = ("%bstep", 1 if self.owner.unit_rhs else "%bnext")
             source = Place(start, self.owner.dtype, (deep, count), steps)
             out = Place(self._panel(j, deep), self.wide, (deep, width), (width, 1))
             copy(self.scope, source, out, (deep, count))
-            return ()
 
         def emit() -> None:
             full = b.rounded_down(columns, width)
@@ -255,7 +253,7 @@ class _Blocks:
 
     def _over_rows(
         self, i: str, j: str, p: str, columns: Index, deep: Index, adds: str, corner: str
-    ) -> Sequence[str]:
+    ) -> None:
         b = self.b
         count = b.minimum(b.sub("%m", i), MC)
         start = b.address("%a", memory_type(self.owner.dtype), b.add(b.mul(i, "%astep"), b.mul(p, "%anext")))
@@ -265,7 +263,7 @@ class _Blocks:
         c = b.address("%c", memory_type(self.wide), b.add(b.mul(i, "%cstep"), j))
         full = b.rounded_down(columns, self.owner.width)
 
-        def panel(jr: str, ragged: bool) -> Sequence[str]:
+        def panel(jr: str, ragged: bool) -> None:
             where = b.address(corner, memory_type(self.wide), jr)
             if self.packs == "true":
                 rhs, step = self._panel(jr, deep), str(self.owner.width)
@@ -274,12 +272,10 @@ class _Blocks:
                 step = b.value(f"select i1 {self.packs}, i64 {self.owner.width}, i64 %bstep")
             left = b.sub(columns, jr)
             self._over_blocks(lhs, count, rhs, step, b.address(c, memory_type(self.wide), jr), deep, adds, left, ragged)
-            return ()
 
         b.loop(0, full, self.owner.width, lambda jr: panel(jr, False))
         if self.owner.ragged:
             b.loop(full, columns, self.owner.width, lambda jr: panel(jr, True))
-        return ()
 
     def _widened(self, start: str, count: Index, deep: Index) -> tuple[str, Index, Index]:
         """The block of `lhs` as the kernel multiplies it, behind the panels in scratch."""
@@ -306,14 +302,13 @@ class _Blocks:
             whole = b.sub(rest, b.value(f"urem i64 {rest}, {size}")) if size > 1 else rest
             stop = b.add(start, whole)
 
-            def trip(row: str, size: int = size) -> Sequence[str]:
+            def trip(row: str, size: int = size) -> None:
                 a = b.address(pointer, memory_type(self.wide), b.mul(row, row_step))
                 out = b.address(c, memory_type(self.wide), b.mul(row, "%cstep"))
                 b.emit(
                     f"call void @{owner.name}.{size}{'r' if ragged else ''}(ptr {a}, i64 {row_step}, i64 {along}, "
                     f"ptr {rhs}, i64 {step}, ptr {out}, i64 %cstep, i64 {deep}, i1 {adds}, i64 {left})"
                 )
-                return ()
 
             b.loop(start, stop, size, trip)
             start = stop

@@ -15,11 +15,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from tilewright.codegen.native.builder import Builder, Index, float_text, splat, vector_type
 from tilewright.codegen.native.llvm import Processor
 from tilewright.errors import UnsupportedError
-from tilewright.ir.dtypes import BF16, BOOL, FP16, FP32, INDEX, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64
-from tilewright.ir.dtypes import DType
+from tilewright.ir.dtypes import (
+    BF16,
+    BOOL,
+    FP16,
+    FP32,
+    INDEX,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    UINT8,
+    UINT16,
+    UINT32,
+    UINT64,
+    DType,
+)  # fmt: skip
 
 SUPPORTED = (FP32, FP16, BF16, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64, BOOL, INDEX)
 NARROW_FLOATS = (FP16, BF16)
@@ -60,8 +76,6 @@ def memory_type(dtype: DType) -> str:
 def constant_text(value: float, dtype: DType) -> str:
     """A constant of `dtype` as one lane. Floats are rounded to the dtype first."""
     if dtype.is_float:
-        import numpy as np
-
         with np.errstate(all="ignore"):
             return float_text(float(np.asarray(value).astype(np.dtype(dtype.numpy)).astype(np.float32)))
     if dtype is BOOL:
@@ -196,7 +210,8 @@ class Lanes:
         if self.processor.has_fma:
             return self.convert("fpext", "half", self.convert("bitcast", "i16", raw, "half"), "float")
         wide = self.convert("zext", "i16", raw, "i32")
-        sign = self.binary("shl", "i32", self.binary("and", "i32", wide, self.const("i32", 0x8000)), self.const("i32", 16))
+        sign = self.binary("and", "i32", wide, self.const("i32", 0x8000))
+        sign = self.binary("shl", "i32", sign, self.const("i32", 16))
         size = self.binary("and", "i32", wide, self.const("i32", 0x7FFF))
         moved = self.binary("shl", "i32", size, self.const("i32", 13))
         # Multiplying moves the exponent to where FP32 has it, and makes denormal numbers normal on the way.
@@ -226,7 +241,8 @@ class Lanes:
         huge = self.select(is_nan, "i32", self.const("i32", 0x7E00), self.const("i32", 0x7C00))
         is_huge = self.b.value(f"icmp uge {self.type('i32')} {size}, {self.const('i32', 143 << 23)}")
         magnitude = self.select(is_huge, "i32", huge, finite)
-        sign = self.binary("and", "i32", self.binary("lshr", "i32", bits, self.const("i32", 16)), self.const("i32", 0x8000))
+        sign = self.binary("lshr", "i32", bits, self.const("i32", 16))
+        sign = self.binary("and", "i32", sign, self.const("i32", 0x8000))
         return self.convert("trunc", "i32", self.binary("or", "i32", magnitude, sign), "i16")
 
 

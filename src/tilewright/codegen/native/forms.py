@@ -156,10 +156,9 @@ def _each(scope: Scope, ix: tuple[Value, ...], extents: Extents, element: Callab
         element()
         return
 
-    def trip(i: str) -> Sequence[str]:
+    def trip(i: str) -> None:
         scope.registers[ix[0]] = i
         _each(scope, ix[1:], extents[1:], element)
-        return ()
 
     scope.b.loop(0, extents[0], 1, trip)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tilewright.codegen.native.arithmetic import Arithmetic
-from tilewright.codegen.native.builder import Builder, Index
+from tilewright.codegen.native.builder import Builder, Fold, Index
 from tilewright.codegen.native.checks import Checks
 from tilewright.codegen.native.elements import check_dtype, register_type
 from tilewright.codegen.native.operations import Operations
@@ -163,7 +163,7 @@ class FunctionEmitter:
         match stmt:
             case Let(target=target, value=Op() as op):
                 self.operations.emit(stmt, op)
-            case Let(target=target, value=value):
+            case Let(target=target, value=value) if not isinstance(value, Op):
                 self.bind(target, value)
             case For():
                 self.loop(stmt)
@@ -240,7 +240,7 @@ class FunctionEmitter:
     def _trips(self, stmt: For, carried: list[tuple[str, str]], order: list[Value]) -> list[str]:
         start, stop, step = self.scope.indices((stmt.start, stmt.stop, stmt.step))
 
-        def trip(index: str, *values: str) -> Sequence[str]:
+        def trip(index: str, values: Sequence[str]) -> Sequence[str]:
             for arg, value in zip(order, values, strict=True):
                 self._carry(arg, arg, value)
             self.scope.registers[stmt.iv] = index
@@ -252,12 +252,12 @@ class FunctionEmitter:
 
         self.checks.facts.enter(stmt)
         if isinstance(step, int) and step != 0:
-            return self.b.loop(start, stop, step, trip, carried, descending=step < 0)
+            return self.b.fold(start, stop, step, carried, trip, descending=step < 0)
         self.checks.step(step, stmt.span)
         return self._counted(start, stop, step, trip, carried)
 
     def _counted(
-        self, start: Index, stop: Index, step: Index, trip: object, carried: list[tuple[str, str]]
+        self, start: Index, stop: Index, step: Index, trip: Fold, carried: list[tuple[str, str]]
     ) -> list[str]:
         """A loop whose direction is known only when running: over the number of its trips."""
         b = self.b
@@ -267,8 +267,7 @@ class FunctionEmitter:
         rounded = b.value(f"sdiv i64 {b.add(span, b.sub(size, 1))}, {size}")
         empty = b.value(f"icmp sle i64 {span}, 0")
         trips = b.value(f"select i1 {empty}, i64 0, i64 {rounded}")
-        assert callable(trip)
-        return b.loop(0, trips, 1, lambda t, *values: trip(b.add(start, b.mul(t, step)), *values), carried)
+        return b.fold(0, trips, 1, carried, lambda t, values: trip(str(b.add(start, b.mul(t, step))), values))
 
     def _handed(self, given: Scalar, arg: Value) -> str:
         """What a trip hands to the next in a register."""

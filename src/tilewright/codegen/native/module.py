@@ -7,6 +7,7 @@ Each slot has 8 bytes: one per parameter, one per symbol, one per result, and fo
 
 from __future__ import annotations
 
+from dataclasses import replace
 
 from tilewright.codegen.native.builder import Builder
 from tilewright.codegen.native.contract import Multiplier
@@ -40,7 +41,7 @@ class Module:
         self.interfaces: dict[str, Interface] = {}
         for number, name in enumerate(self.order):
             found = interface_of(program.function(name), program)
-            self.interfaces[name] = Interface(f"f{number}.{_plain(name)}", found.symbols, found.results, found.positions)
+            self.interfaces[name] = replace(found, name=f"f{number}.{_plain(name)}")
         self.workspace = 0
 
     def multiplier(self, dtype: DType, unit_lhs: bool, unit_rhs: bool) -> Multiplier:

@@ -112,13 +112,12 @@ class _Nest:
             self.inner(walks)
             return
 
-        def trip(index: str) -> Sequence[str]:
+        def trip(index: str) -> None:
             here = [
                 walk if walk.strides[axis] == 0 else replace(walk, pointer=self.moved(walk, index, walk.strides[axis]))
                 for walk in walks
             ]
             self.outer(axis + 1, here)
-            return ()
 
         self.b.loop(0, self.extents[axis], 1, trip)
 
@@ -151,12 +150,11 @@ class _Nest:
         at = Lanes(self.b, self.processor, width)
         held = [self.held(at, walk) for walk in walks]
 
-        def trip(index: str) -> Sequence[str]:
+        def trip(index: Index) -> None:
             self.step(at, [self.cursor(walk, value, index) for walk, value in zip(walks, held, strict=True)])
-            return ()
 
         if isinstance(start, int) and isinstance(stop, int) and stop - start == width:
-            self.step(at, [self.cursor(walk, value, start) for walk, value in zip(walks, held, strict=True)])
+            trip(start)
         else:
             self.b.loop(start, stop, width, trip)
 

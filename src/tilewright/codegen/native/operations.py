@@ -19,7 +19,7 @@ from tilewright.ir.layout import Pad
 from tilewright.ir.loops import Contract, Elementwise, Reduce, Update
 from tilewright.ir.loops import Index as IndexForm
 from tilewright.ir.nodes import Let
-from tilewright.ir.op import Op, is_array
+from tilewright.ir.op import Level, Op, is_array
 from tilewright.ir.scalar import Scalar, Value
 from tilewright.ir.types import TensorType, TileType
 from tilewright.ops.pad import pad_value_of
@@ -154,7 +154,8 @@ class Operations:
     def contract(self, op: Op, form: Contract, out: Place, extents: tuple[Index, ...]) -> None:
         scope = self.scope
         lhs, rhs = getattr(op, form.lhs), getattr(op, form.rhs)
-        if out.dtype is not accumulator(lhs.dtype) or out.strides[-1] != 1 or len(extents) != 2:
+        fits = out.dtype is accumulator(lhs.dtype) and out.strides[-1] == 1 and len(extents) == 2
+        if op.level is not Level.TILE or not fits:  # the tensor form may transpose and round, which is lowered first
             raise UnsupportedError(
                 f"native code has no form of {op.qualified_name} for these operands",
                 span=op.span,

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from tilewright.codegen.native.arithmetic import Arithmetic
 from tilewright.codegen.native.builder import Index
 from tilewright.codegen.native.elements import Lanes, constant_text, memory_type, register_type, tail_mask, widened
@@ -22,6 +20,7 @@ from tilewright.ir.dtypes import DType
 from tilewright.ir.loops import Reduce
 from tilewright.ir.op import Op
 from tilewright.ir.scalar import BinaryKind
+from tilewright.ops.common import integer_limits
 
 ACCUMULATORS = 4
 
@@ -36,8 +35,8 @@ def identity(kind: BinaryKind, dtype: DType) -> str:
         raise UnsupportedError(f"native code has no reduction by {kind.value}")
     if dtype.is_float:
         return constant_text(float("-inf" if kind is BinaryKind.MAX else "inf"), dtype)
-    info = np.iinfo(np.dtype(dtype.numpy))
-    return constant_text(int(info.min if kind is BinaryKind.MAX else info.max), dtype)
+    low, high = integer_limits(dtype)
+    return constant_text(low if kind is BinaryKind.MAX else high, dtype)
 
 
 def reduce(scope: Scope, op: Op, form: Reduce, out: Place, extents: tuple[Index, ...]) -> None:
@@ -50,8 +49,9 @@ def reduce(scope: Scope, op: Op, form: Reduce, out: Place, extents: tuple[Index,
     read = Walk(source.pointer, source.dtype, tuple(source.strides[other] for other in kept))
     write = Walk(out.pointer, out.dtype, tuple(out.strides[other] for other in kept), reads=False)
     run = _Reduction(scope, form.combine, source.dtype, extents[axis], source.strides[axis])
-    vertical = any(r in (0, 1) and w == 1 and e != 1 for r, w, e in zip(read.strides, write.strides, outer, strict=True))
-    if source.strides[axis] == 1 and extents[axis] != 1 or not vertical:
+    dims = zip(read.strides, write.strides, outer, strict=True)
+    vertical = any(r == 1 and w == 1 and extent != 1 for r, w, extent in dims)
+    if (source.strides[axis] == 1 and extents[axis] != 1) or not vertical:
         nest(scope.b, scope.processor, outer, [replace(read, reads=False), write], run.row, lanes=1)
     else:
         nest(scope.b, scope.processor, outer, [replace(read, reads=False), write], run.column)
@@ -78,14 +78,19 @@ class _Reduction:
     def start(self, at: Lanes) -> str:
         return at.const(register_type(self.wide), identity(self.kind, self.wide))
 
+    def run(self, at: Lanes, pointer: str, start: Index, stop: Index, step: int, total: tuple[str, str]) -> str:
+        """The elements from `start` on combined with a (type, value), in index order."""
+
+        def trip(index: str, totals: Sequence[str]) -> Sequence[str]:
+            return [self.combine(at, totals[0], self.element(at, pointer, index))]
+
+        return at.b.fold(start, stop, step, [total], trip)[0]
+
     def column(self, at: Lanes, cursors: Sequence[Cursor]) -> None:
         """As many results as there are lanes: element after element."""
         kind = at.type(register_type(self.wide))
 
-        def trip(index: str, total: str) -> Sequence[str]:
-            return [self.combine(at, total, self.element(at, cursors[0].pointer, index))]
-
-        total = at.b.loop(0, self.extent, 1, trip, [(kind, self.start(at))])[0]
+        total = self.run(at, cursors[0].pointer, 0, self.extent, 1, (kind, self.start(at)))
         at.store(total, cursors[1].pointer, self.dtype)
 
     def row(self, at: Lanes, cursors: Sequence[Cursor]) -> None:
@@ -104,8 +109,7 @@ class _Reduction:
         result = self.across(vector, total)
         if full != self.extent and not processor.has_avx512:
             kind = register_type(self.wide)
-            step = lambda index, value: [self.combine(at, value, self.element(at, pointer, index))]  # noqa: E731
-            result = at.b.loop(full, self.extent, 1, step, [(kind, result)])[0]
+            result = self.run(at, pointer, full, self.extent, 1, (kind, result))
         at.store(result, cursors[1].pointer, self.dtype)
 
     def vectors(self, at: Lanes, pointer: str, stop: Index) -> str:
@@ -117,20 +121,16 @@ class _Reduction:
         if not isinstance(stop, int) or stop >= 2 * quad:
             unrolled = at.b.rounded_down(stop, quad)
 
-            def four(index: str, *totals: str) -> Sequence[str]:
+            def four(index: str, totals: Sequence[str]) -> Sequence[str]:
                 return [
                     self.combine(at, value, self.element(at, pointer, at.b.add(index, part * width)))
                     for part, value in enumerate(totals)
                 ]
 
-            totals = at.b.loop(0, unrolled, quad, four, [(kind, total)] * ACCUMULATORS)
+            totals = at.b.fold(0, unrolled, quad, [(kind, total)] * ACCUMULATORS, four)
             pairs = [self.combine(at, totals[0], totals[1]), self.combine(at, totals[2], totals[3])]
             total = self.combine(at, *pairs)
-
-        def one(index: str, value: str) -> Sequence[str]:
-            return [self.combine(at, value, self.element(at, pointer, index))]
-
-        return at.b.loop(unrolled, stop, width, one, [(kind, total)])[0]
+        return self.run(at, pointer, unrolled, stop, width, (kind, total))
 
     def masked(self, at: Lanes, pointer: str, full: Index, total: str) -> str:
         """The last elements, fewer than a vector has lanes."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from tilewright.codegen.native.arithmetic import Arithmetic
 from tilewright.codegen.native.builder import Builder, Index
-from tilewright.codegen.native.elements import Lanes, memory_type, register_type
+from tilewright.codegen.native.elements import Lanes, memory_type
 from tilewright.codegen.native.llvm import Processor
 from tilewright.errors import CodegenError
 from tilewright.ir.dtypes import INDEX, DType

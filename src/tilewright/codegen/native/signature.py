@@ -6,7 +6,7 @@ An extent is a number, ``["slot", n]`` (what slot `n` of the call holds), or ``[
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -16,11 +16,11 @@ import numpy.typing as npt
 from tilewright.codegen.native.guards import Guard
 from tilewright.errors import CodegenError
 from tilewright.ir.dtypes import by_name
-from tilewright.ir.scalar import Binary, BinaryKind, Scalar, Value
+from tilewright.ir.scalar import Binary, Scalar, Value
 
 Extent = int | tuple[Any, ...]
 
-_OPERATIONS = {
+_OPERATIONS: dict[str, Callable[[int, int], int]] = {
     "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "//": lambda a, b: a // b,
     "%": lambda a, b: a % b, "min": min, "max": max,
 }  # fmt: skip
@@ -46,7 +46,8 @@ def extent_value(extent: Extent, slots: Sequence[int]) -> int:
     if isinstance(extent, int):
         return extent
     if extent[0] == "slot":
-        return slots[extent[1]]
+        slot: int = extent[1]
+        return slots[slot]
     return _OPERATIONS[extent[0]](extent_value(extent[1], slots), extent_value(extent[2], slots))
 
 

@@ -87,7 +87,7 @@ class _Planner:
         self.exact: set[Value] = set()
         """values that begin where their storage begins and lie in it without gaps"""
         self.users = _users(function)
-        self.written = frozenset() if mixed else frozenset(self.root(v) for v in _written(function, program))
+        self.written = frozenset(self.root(v) for v in _written(function, program))
         self.mixed = mixed
 
     def run(self) -> Plan:
@@ -102,9 +102,9 @@ class _Planner:
     def _returned(self) -> None:
         """Tensors made at the top and returned lie in the caller's memory from the start."""
         made = {s.target for s in self.function.body if isinstance(s, Let) and isinstance(s.target.type, TensorType)}
-        returned = [self.root(v) if isinstance(v, Value) else None for v in self.function.results]
-        for position, root in enumerate(returned):
-            if root in made and root is not None and returned.count(root) == 1:
+        returned = [(i, self.root(v)) for i, v in enumerate(self.function.results) if isinstance(v, Value)]
+        for position, root in returned:
+            if root in made and sum(other is root for _, other in returned) == 1:
                 self.plan.returned[root] = position
 
     # --- storages -------------------------------------------------------------------------------------------------
@@ -202,8 +202,9 @@ class _Planner:
     def view(self, target: Value, op: Op, source: Value) -> None:
         self.plan.views.add(target)
         self.settle(target, self.homes.get(source, NOWHERE))
-        kinds = (source.type, target.type)
-        if source in self.exact and (reinterprets(op) or all(k.shape == target.type.shape for k in kinds)):  # type: ignore[union-attr]
+        a, b = source.type, target.type
+        assert isinstance(a, (TensorType, TileType)) and isinstance(b, (TensorType, TileType))
+        if source in self.exact and (reinterprets(op) or _looks_alike(op, a, b)):
             self.exact.add(target)
 
     def viewed(self, op: Op, target: Value) -> Value | None:
@@ -284,7 +285,9 @@ class _Planner:
         """What is yielded from where another carried value is about to be written goes by way of a copy."""
         pairs = [(a, g) for a, g in zip(stmt.iter_args, _yielded(stmt.body), strict=True) if self.homes.get(a)]
         for arg, given in pairs:
-            if not isinstance(given, Value) or given is arg or (given in self.exact and self.homes[given] == self.homes[arg]):
+            if not isinstance(given, Value) or given is arg:
+                continue
+            if given in self.exact and self.homes[given] == self.homes[arg]:
                 continue
             if any(self.homes.get(given, NOWHERE) & self.homes[other] for other, _ in pairs):
                 kind = arg.type
@@ -322,9 +325,15 @@ def _with_symbols(function: Function) -> Function:
     return function.with_(params=tuple(params.values()))
 
 
+def _looks_alike(op: Op, source: TensorType | TileType, target: TensorType | TileType) -> bool:
+    """Whether a view has the shape of what it looks at, and every element in its place."""
+    found = affine_map(op, op.loops.map, len(target.shape)) if isinstance(op.loops, Index) else None
+    return found is not None and found.is_identity and source.shape == target.shape
+
+
 def viewing(op: Op) -> bool:
     """Whether the operation looks at its operand's physical shape."""
-    return op.view_of is not None or isinstance(op.loops, Index) and op.writes is None
+    return op.view_of is not None or (isinstance(op.loops, Index) and op.writes is None)
 
 
 def _yielded(block: Block) -> tuple[Scalar, ...]:
