@@ -136,6 +136,22 @@ def test_routes_tell_the_way_and_its_price() -> None:
     assert found is not None and route.cycles == found.cost
 
 
+@pl.jit
+def wanted_twice(a: pl.Tensor, b: pl.Tensor, out: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        x = pl.load(a, [0, 0], [64, 64])
+        out = pl.store(pl.matmul(x, pl.load(b, [0, 0], [64, 64])), [0, 0], out)
+        out = pl.store(x + 1.0, [64, 0], out)
+    return out
+
+
+def test_a_tile_that_is_loaded_twice_is_said_to_be() -> None:
+    found = wanted_twice.explain(zeros(64, 64), zeros(64, 64), zeros(128, 64), target="ascend910b")
+    (again,) = [route for route in found.routes if route.route.startswith("loaded again")]
+    assert {again.src, again.dst} == {"Mat", "Vec"} and again.route == f"loaded again: DDR -> {again.dst}"
+    assert not again.edge and again.cycles > 0
+
+
 def test_json_holds_the_same_figures() -> None:
     found = of_layer("ascend910b")
     read = json.loads(json.dumps(found.to_json()))

@@ -14,6 +14,7 @@ from math import prod
 from tilewright.analysis.cores import CORE
 from tilewright.analysis.footprint import layout_on
 from tilewright.analysis.liveness import Liveness, live_ranges
+from tilewright.analysis.space_plan import SpacePlan
 from tilewright.analysis.spaces import is_transfer, nbytes_of, tile_operands
 from tilewright.compiler import lower
 from tilewright.errors import Span
@@ -61,6 +62,7 @@ def explain(program: Program, target: str | Target) -> Explanation:
     functions = tuple(
         _Builder(f, machine, written, crossings, traffic_of(f, machine, known.get(f.name))).report() for f in placed
     )
+    plans = [plan_of(f, machine) for f in stages[UNPLACED].functions if f.kind is FunctionKind.INCORE]
     return Explanation(
         program.entry,
         machine.name,
@@ -68,8 +70,8 @@ def explain(program: Program, target: str | Target) -> Explanation:
         functions,
         launches,
         _workspaces(final),
-        _routes(stages[SPACES], machine),
-        _choices(stages[UNPLACED], machine),
+        (*_routes(stages[SPACES], machine), *_loaded_again(plans, machine)),
+        tuple(dict.fromkeys(choice for plan in plans for choice in plan.choices)),
         machine.notes,
     )
 
@@ -272,13 +274,19 @@ def _routes(program: Program, target: Target) -> tuple[RouteRow, ...]:
     return tuple(rows)
 
 
-def _choices(program: Program, target: Target) -> tuple[str, ...]:
-    """The open choices between memories, and what each would have cost."""
-    found: list[str] = []
-    for function in program.functions:
-        if function.kind is FunctionKind.INCORE:
-            found += plan_of(function, target).choices
-    return tuple(dict.fromkeys(found))
+def _loaded_again(plans: list[SpacePlan], target: Target) -> list[RouteRow]:
+    """Changes of memory that a second load from DDR serves, because that is cheaper or the only way."""
+    rows: dict[tuple[Value, MemorySpace], RouteRow] = {}
+    for plan in plans:
+        for (stmt, _), bridge in plan.bridges.items():
+            if bridge.chain:
+                home = plan.homes[bridge.value]
+                rows[bridge.value, bridge.space] = RouteRow(
+                    plan.function, stmt.span.line, bridge.value.name, home.value, bridge.space.value,
+                    f"loaded again: DDR -> {bridge.space.value}", bridge.cycles,
+                    target.edge(home, bridge.space) is not None,
+                )  # fmt: skip
+    return list(rows.values())
 
 
 # --- words --------------------------------------------------------------------------------------------------------

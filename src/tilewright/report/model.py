@@ -119,7 +119,7 @@ class FunctionReport:
     cycles: dict[str, float]
     """by engine, summed over one launch as if one core did all of it, one thing after another"""
     exact: bool
-    """False where trips or extents are known only when the kernel runs: one trip, or the most, is counted"""
+    """False where something is known only when the kernel runs: one trip, the largest extent, both arms are counted"""
 
 
 @dataclass(frozen=True, slots=True)

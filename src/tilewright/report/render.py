@@ -49,7 +49,8 @@ def heading(explanation: Explanation) -> str:
         lines += [f"    {number}. {_launch(launch)}" for number, launch in enumerate(launches, 1)]
     for space in explanation.workspaces:
         lines.append(f"  workspace {space.name}: {space.shape} {space.dtype}, {human_bytes(space.nbytes)} of DDR")
-    lines.append(f"  DDR: {human_bytes(explanation.ddr_in)} in, {human_bytes(explanation.ddr_out)} out")
+    about = "" if all(function.exact for function in explanation.functions) else "about "
+    lines.append(f"  DDR: {about}{human_bytes(explanation.ddr_in)} in, {human_bytes(explanation.ddr_out)} out")
     lines += [f"  note: {note}" for note in explanation.notes]
     return "\n".join(lines)
 
@@ -170,5 +171,7 @@ def totals(function: FunctionReport) -> str:
     if cycles:
         lines.append(f"Cycles by engine, all trips on one core: {cycles}")
     if not function.exact:
-        lines.append("Some trips or extents are known only when the kernel runs; one trip, or the most, is counted.")
+        lines.append(
+            "What is known only at run time counts as one trip, the largest extent, both arms."
+        )
     return "\n".join(lines)
