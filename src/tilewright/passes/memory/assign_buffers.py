@@ -46,8 +46,9 @@ class BufferPlan:
     """The buffer of each tile, and the sharing that was demanded and is impossible without a copy."""
 
     buffers: dict[Value, MemRef] = field(default_factory=dict[Value, MemRef])
-    copies: dict[Stmt, list[Scalar]] = field(default_factory=dict[Stmt, list[Scalar]])
-    """statement -> values that it reads and that have to be copied first"""
+    copies: dict[Stmt, list[tuple[Scalar, int]]] = field(default_factory=dict[Stmt, list[tuple[Scalar, int]]])
+    """statement -> values that it reads and that have to be copied first, with their positions in it: a value handed
+    over twice may need a copy for one of them only"""
 
 
 def plan_buffers(function: Function, target: Target) -> BufferPlan:
@@ -119,8 +120,8 @@ class _Planner:
         few, many = sorted((self.ranges[one], self.ranges[two]), key=len)
         return not any(_overlaps(many, span) for span in few)
 
-    def demand(self, stmt: Stmt, given: Scalar, wanted: Value) -> None:
-        """`given`, which `stmt` reads, must lie in the buffer of `wanted`; a copy is planned where it cannot."""
+    def demand(self, stmt: Stmt, given: Scalar, wanted: Value, position: int = 0) -> None:
+        """`given`, which `stmt` reads at `position`, must lie in the buffer of `wanted`; else a copy is planned."""
         if wanted not in self.parent or not isinstance(given, Value):
             return
         if self.find(given) is self.find(wanted):
@@ -128,7 +129,7 @@ class _Planner:
         if given not in self.parts and self.may_share(given, wanted):
             self.union(given, wanted)
         else:
-            self.plan.copies.setdefault(stmt, []).append(given)
+            self.plan.copies.setdefault(stmt, []).append((given, position))
 
     def views(self, lets: list[Let]) -> None:
         for stmt in lets:
@@ -150,16 +151,16 @@ class _Planner:
             case For():
                 last = stmt.body[-1]
                 assert isinstance(last, Yield)
-                for init, arg in zip(stmt.inits, stmt.iter_args, strict=True):
-                    self.demand(stmt, init, arg)
-                for value, arg in zip(last.values, stmt.iter_args, strict=True):
-                    self.demand(last, value, arg)
+                for position, (init, arg) in enumerate(zip(stmt.inits, stmt.iter_args, strict=True)):
+                    self.demand(stmt, init, arg, position)
+                for position, (value, arg) in enumerate(zip(last.values, stmt.iter_args, strict=True)):
+                    self.demand(last, value, arg, position)
             case If() | Scope():
                 for block in stmt.blocks():
                     last = block[-1]
                     assert isinstance(last, Yield)
-                    for value, result in zip(last.values, stmt.defs(), strict=True):
-                        self.demand(last, value, result)
+                    for position, (value, result) in enumerate(zip(last.values, stmt.defs(), strict=True)):
+                        self.demand(last, value, result, position)
             case _:
                 pass
 
@@ -258,19 +259,19 @@ class _InsertCopies(Rewriter):
         new, self._out = self._out, outer
         return block if len(new) == len(block) and all(a is b for a, b in zip(new, block, strict=True)) else tuple(new)
 
-    def copied(self, stmt: Stmt, wanted: list[Scalar]) -> Stmt:
+    def copied(self, stmt: Stmt, wanted: list[tuple[Scalar, int]]) -> Stmt:
         """`stmt` reading copies. Several values handed over together are copied aside first, all of them, so that no
         copy overwrites what another still has to read."""
-        unique = list(dict.fromkeys(wanted))
-        if isinstance(stmt, Yield) and len(wanted) > 1:
-            aside = {old: self.copy(self.scalar(old), stmt.span) for old in unique}
-            values = tuple(self.copy(aside[v], stmt.span) if v in aside else v for v in stmt.values)
-            return type(stmt)(values, span=stmt.span)
-        if isinstance(stmt, For):
-            inits = tuple(self.copy(self.scalar(v), stmt.span) if v in unique else v for v in stmt.inits)
-            return stmt.replace(inits=inits)
-        copies = {old: self.copy(self.scalar(old), stmt.span) for old in unique}
-        return stmt.substitute(lambda value: copies.get(value, value))
+        values = list(dict.fromkeys(value for value, _ in wanted))
+        if not isinstance(stmt, Yield | For):
+            copies = {old: self.copy(self.scalar(old), stmt.span) for old in values}
+            return stmt.substitute(lambda value: copies.get(value, value))
+        given = list(stmt.values if isinstance(stmt, Yield) else stmt.inits)
+        aside = isinstance(stmt, Yield) and len(wanted) > 1
+        sources = {old: self.copy(self.scalar(old), stmt.span) if aside else self.scalar(old) for old in values}
+        for value, position in wanted:
+            given[position] = self.copy(sources[value], stmt.span)
+        return type(stmt)(tuple(given), span=stmt.span) if isinstance(stmt, Yield) else stmt.replace(inits=tuple(given))
 
     def copy(self, value: Scalar, span: Span) -> Value:
         assert isinstance(value, Value) and isinstance(value.type, TileType)
