@@ -259,14 +259,13 @@ class _Planner:
     # --- structure ------------------------------------------------------------------------------------------------
     def loop(self, stmt: For) -> None:
         begin, end = self.live.begins[stmt], self.live.ends[stmt]
+        passed = self.passed(stmt)
         carried = [v for v in stmt.inits if isinstance(v, Value) and isinstance(v.type, TensorType)]
-        outside = {self.root(v) for v in carried}
         tensor_homes = frozenset[Storage]().union(*(self.homes.get(v, NOWHERE) for v in carried))
-        for arg, init, given in zip(stmt.iter_args, stmt.inits, _yielded(stmt.body), strict=True):
+        for arg, init in zip(stmt.iter_args, stmt.inits, strict=True):
             if not is_array(arg) or not isinstance(init, Value):
                 continue
-            passes = isinstance(arg.type, TensorType) and isinstance(given, Value) and self.root(given) in outside
-            if passes:
+            if arg in passed:
                 self.settle(arg, tensor_homes)
                 continue
             if isinstance(init.type, TileType) and init in self.homes and self.dies_by(init, 2 * begin):
@@ -280,6 +279,22 @@ class _Planner:
         self.stage(stmt, end)
         for result, arg in zip(stmt.results, stmt.iter_args, strict=True):
             self.alias(result, arg)
+
+    def passed(self, stmt: For) -> set[Value]:
+        """Carried tensors of which a trip hands on the address: each trip gets one of those that the loop started
+        from. One that is handed on from a tensor that is copied at the end of a trip must be copied too."""
+        starts: dict[Value, Value] = {}
+        given: dict[Value, Value] = {}
+        for arg, init, value in zip(stmt.iter_args, stmt.inits, _yielded(stmt.body), strict=True):
+            if isinstance(arg.type, TensorType) and isinstance(init, Value) and isinstance(value, Value):
+                starts[arg], given[arg] = self.root(init), self.root(value)
+        found = set(starts)
+        while True:
+            roots = {starts[arg] for arg in found}
+            kept = {arg for arg in found if given[arg] in roots}
+            if kept == found:
+                return found
+            found = kept
 
     def stage(self, stmt: For, end: int) -> None:
         """What is yielded from where another carried value is about to be written goes by way of a copy."""

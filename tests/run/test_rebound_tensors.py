@@ -1,0 +1,77 @@
+"""Tensors in DDR that a loop re-binds: each trip reads what the trips before it made, not what this one is making."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+import tilewright.language as pl
+from tilewright.execute import interpret
+
+
+@pl.jit
+def powers(x: pl.Tensor, b: pl.Tensor, out: pl.Out[pl.Tensor]):
+    for _ in pl.range(3):
+        x = x @ b
+    out[:] = x
+    return out
+
+
+@pl.jit
+def recurrence(x: pl.Tensor, y: pl.Tensor, b: pl.Tensor, out: pl.Out[pl.Tensor]):
+    """Two carries, one of which takes the other's value before that is overwritten."""
+    for _ in pl.range(5):
+        z = x @ b + y
+        x = y
+        y = z
+    out[:] = y - x
+    return out
+
+
+@pl.jit
+def rotation(x: pl.Tensor, y: pl.Tensor, z: pl.Tensor, out: pl.Out[pl.Tensor]):
+    for _ in pl.range(4):
+        x, y, z = y + z, z, x
+    out[:] = x * 100.0 + y * 10.0 + z
+    return out
+
+
+def ints(seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).integers(-2, 3, (16, 16)).astype(np.float32)
+
+
+def cases() -> dict[str, tuple[object, tuple[np.ndarray, ...], np.ndarray]]:
+    x, y, b = ints(0), ints(1), ints(2)
+    power = x
+    for _ in range(3):
+        power = power @ b
+    p, q = x, y
+    for _ in range(5):
+        p, q = q, p @ b + q
+    r, s, t = x, y, b
+    for _ in range(4):
+        r, s, t = s + t, t, r
+    return {
+        "powers": (powers, (x, b), power),
+        "recurrence": (recurrence, (x, y, b), q - p),
+        "rotation": (rotation, (x, y, b), r * 100 + s * 10 + t),
+    }
+
+
+@pytest.mark.parametrize("name", cases())
+def test_natively(name: str) -> None:
+    kernel, inputs, expected = cases()[name]
+    out = np.zeros_like(expected)
+    kernel(*inputs, out)  # pyright: ignore[reportCallIssue, reportUnknownMemberType]
+    np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.parametrize("target", ["ascend910b", "ascend950", "x86_avx512"])
+@pytest.mark.parametrize("name", cases())
+def test_after_every_pass(name: str, target: str) -> None:
+    kernel, inputs, expected = cases()[name]
+    out = np.zeros_like(expected)
+    program: tw.Program = kernel.lower(*inputs, out, target=target)  # pyright: ignore
+    interpret(program, [*inputs, out])
+    np.testing.assert_array_equal(out, expected)
