@@ -156,7 +156,7 @@ class _Finder:
         skipped = once if stmt.trip_count else _joined(state, once)
         left = _joined(skipped, after)
         for key, found in left.entries.items():
-            left.entries[key] = list(dict.fromkeys(_outside(entry, stmt.iv) for entry in found))
+            left.entries[key] = list(dict.fromkeys(_outside(entry, stmt) for entry in found))
         return left
 
     # --- accesses ---
@@ -265,13 +265,14 @@ def _carried(entry: _Entry, loop: For) -> _Entry:
     return replace(entry, region=region, loop=entry.loop or loop)
 
 
-def _outside(entry: _Entry, iv: Value) -> _Entry:
-    """The access as seen after the loop: a box that depends on the loop variable is somewhere; no trip lies between."""
+def _outside(entry: _Entry, loop: For) -> _Entry:
+    """The access as seen after the loop: a box that depends on the loop variable is somewhere, and no trip of this loop
+    lies between. A trip of a loop around it still does."""
     region = entry.region
     shapes = (*(region.offsets or ()), *(region.extents or ()))
-    if any(iv in values_in(scalar) for scalar in shapes if not isinstance(scalar, int)):
+    if any(loop.iv in values_in(scalar) for scalar in shapes if not isinstance(scalar, int)):
         region = replace(region, offsets=None, extents=None)
-    return replace(entry, region=region, loop=None)
+    return replace(entry, region=region, loop=None if entry.loop is loop else entry.loop)
 
 
 def _superseded(entry: _Entry, access: _Entry) -> bool:
