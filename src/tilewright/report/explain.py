@@ -44,8 +44,8 @@ from tilewright.targets import Target, load_target
 from tilewright.targets.parts import LAYOUTS
 from tilewright.text.scalars import print_scalar
 
-UNPLACED = "flatten_tiles"
 SPACES = "infer_spaces"
+"""The stage at which every tile has a space, and each change of space is one move."""
 
 
 def explain(program: Program, target: str | Target) -> Explanation:
@@ -62,7 +62,8 @@ def explain(program: Program, target: str | Target) -> Explanation:
     functions = tuple(
         _Builder(f, machine, written, crossings, traffic_of(f, machine, known.get(f.name))).report() for f in placed
     )
-    plans = [plan_of(f, machine) for f in stages[UNPLACED].functions if f.kind is FunctionKind.INCORE]
+    before = stages[list(stages)[list(stages).index(SPACES) - 1]]
+    plans = [plan_of(f, machine) for f in before.functions if f.kind is FunctionKind.INCORE]
     return Explanation(
         program.entry,
         machine.name,

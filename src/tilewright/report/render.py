@@ -171,7 +171,5 @@ def totals(function: FunctionReport) -> str:
     if cycles:
         lines.append(f"Cycles by engine, all trips on one core: {cycles}")
     if not function.exact:
-        lines.append(
-            "What is known only at run time counts as one trip, the largest extent, both arms."
-        )
+        lines.append("What is known only at run time counts as one trip, the largest extent, both arms.")
     return "\n".join(lines)
