@@ -113,7 +113,10 @@ def only_read_in_a_loop(k: Kernel) -> Function:
 
 
 def carried_and_written(k: Kernel) -> Function:
-    (x,) = k.loop(2, (k.p,), lambda i, x: (k.write(x),))
+    def body(i: Value, x: Value) -> tuple[Value, ...]:
+        return (k.write(x),)
+
+    (x,) = k.loop(2, (k.p,), body)
     k.read(x)
     return k.returns(x, k.q)
 
