@@ -177,6 +177,10 @@ def _tie_index(found: Extents, made: Value, source: Value, op: Op, form: Index) 
             found.tie((source, axis), (made, position))
         else:
             window = True
+    if op.view_of is not None and tile_type(source).shape == tile_type(made).shape:
+        for axis, scalar in enumerate(mapped):  # a reshape into the same shape
+            if index_of(scalar, indices) is None:
+                found.tie((source, axis), (made, axis))
     if rearranges(op, tile_type(made)):
         found.rearranging.append((made, source))
     elif window:

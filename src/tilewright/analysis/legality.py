@@ -1,7 +1,7 @@
 """What a program must satisfy on a target, asked at the borders between levels. `ir.verify` asks the rest.
 
 Spaces (`check_spaces`: after `legalize_moves`)
-  - Every tile has a space, which the target has, and fits it on its own.
+  - Every tile has a space, which the target has. (Whether all tiles fit is for the planner of addresses to say.)
   - Every operand is in a space from which its operation reads.
   - Every move, load, store, extract and assembly goes along an edge of the target's graph, for its element types.
 Everything (`check_legal`: before addresses are planned)
@@ -12,7 +12,7 @@ A violation is a fault of a pass, not of a user: users' mistakes are refused ear
 
 from __future__ import annotations
 
-from tilewright.analysis.footprint import footprint, physical
+from tilewright.analysis.footprint import physical
 from tilewright.analysis.spaces import (
     DDR,
     accepts,
@@ -75,8 +75,6 @@ class _Checker:
                 required=str(list(physical(kind, self.target))),
                 found=repr(kind),
             )
-        if boxes and footprint(kind, self.target) > self.target.capacity(kind.space):
-            return  # the planner of addresses says so, with everything else that is live
 
     def operands(self, op: Op, made: Value, span: Span) -> None:
         for name, value in tile_operands(op):

@@ -184,6 +184,8 @@ class _Collector:
         if not op.converts or len(tiles) != 1 or not default_rounding(op):
             return None
         name, source = tiles[0]
+        if op.infer().dtype is source.dtype:
+            return None
         space = self.c.fixed(source)
         return source if space is not None and space not in accepted(op, name, self.target) else None
 

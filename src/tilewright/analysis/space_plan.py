@@ -27,6 +27,7 @@ from tilewright.analysis.spaces import (
     sources_of,
     tile_operands,
 )  # fmt: skip
+from tilewright.analysis.uses import uses_of
 from tilewright.ir.dtypes import DType
 from tilewright.ir.layout import MemorySpace
 from tilewright.ir.nodes import Let
@@ -78,11 +79,13 @@ class SpacePlan:
     """results of conversions that a move does: what they are made of"""
     stored: dict[Slot, Value] = field(default_factory=dict[Slot, Value])
     """stores that convert by themselves: what they store in place of the converted tile"""
+    dropped: set[Value] = field(default_factory=set[Value])
+    """conversions that every reader does by itself"""
     choices: list[str] = field(default_factory=list[str])
     """the choices that were open, with what each would have cost"""
 
     def __str__(self) -> str:
-        lines = [f"{value.name}: {space.value}" for value, space in self.homes.items()]
+        lines = [f"{value.name}: {space.value}" for value, space in self.homes.items() if value not in self.dropped]
         lines += [f"{made.name} is converted on the move from {source.name}" for made, source in self.converted.items()]
         lines += [f"{source.name} is converted as it is stored" for source in self.stored.values()]
         lines += [str(bridge) for bridge in self.bridges.values()] + self.choices
@@ -119,6 +122,8 @@ class _Planner:
             self.reading.setdefault(c.root(demand.value), []).append(demand)
             if demand.other is not None:
                 self.towards.setdefault(c.root(demand.other), []).append(demand)
+        for value in c.order:  # in order, so that the chain of a view finds that of its source
+            self.chain_of(value)
         for root in self.members:
             fixed = c.fixed(root)
             if fixed is not None:
@@ -202,13 +207,20 @@ class _Planner:
             return (folded or (IMPOSSIBLE, 0.0, 0)), folded is not None
         if at is None or own is None:
             return NOTHING, False
-        there, _, moves = self.way(source, at, own)
+        there, _, moves = min(self.way(source, at, own), self.loading(source, own))
         cast = self.target.vector_cycles("cast", _bytes(source), source.dtype)
         plain: Price = (there + cast, 0.0, moves + 1)
         return (folded, True) if folded is not None and folded < plain else (plain, False)
 
     def is_elsewhere(self, op: Op, name: str, at: MemorySpace) -> bool:
-        return len(self.c.domain(getattr(op, name))) == 1 and at is not fixed_space(op) and default_rounding(op)
+        source: Value = getattr(op, name)
+        changes = op.infer().dtype is not source.dtype
+        return changes and len(self.c.domain(source)) == 1 and at is not fixed_space(op) and default_rounding(op)
+
+    def loading(self, value: Value, space: MemorySpace) -> Price:
+        """What it costs to load `value` once more, in `space`."""
+        chain = self.chain_of(value)
+        return self.way(chain[0].target, DDR, space) if chain else (IMPOSSIBLE, 0.0, 1)
 
     def folded(self, source: Value, at: MemorySpace, space: MemorySpace, dtype: DType) -> Price | None:
         route = self.target.route(at, space, source.dtype, dtype, _bytes(source))
@@ -297,9 +309,7 @@ class _Planner:
             followed = inherited_field(op)
             if loads(op) and placing_attribute(op) is not None:
                 chain = (definition,)
-            elif (
-                followed is not None and op.writes is None and op.effect is Effect.PURE and len(tile_operands(op)) == 1
-            ):
+            elif followed is not None and followed == op.view_of and op.effect is Effect.PURE:
                 before = self.chain_of(getattr(op, followed))
                 chain = (*before, definition) if before and len(before) < 8 else ()
         self.chains[value] = chain
@@ -310,14 +320,20 @@ class _Planner:
         """Bridges and folds, now that every home is known."""
         plan, c = self.plan, self.c
         plan.stored = dict(c.folds)
+        uses = uses_of(c.function) if c.folds else {}
+        plan.dropped = {
+            value
+            for value in c.order
+            if value in uses and all((use.stmt, use.field) in c.folds for use in uses[value])
+        }
         for value in c.order:
-            definition = c.definition.get(value)
+            definition = None if value in plan.dropped else c.definition.get(value)
             if definition is not None and isinstance(definition.value, Op) and definition.value.converts:
                 if self.converting(definition.value, value, plan.homes[value])[1]:
                     plan.converted[value] = tile_operands(definition.value)[0][1]
         for demand in c.demands:
             stmt = demand.slot[0]
-            if isinstance(stmt, Let) and stmt.target in plan.converted:
+            if isinstance(stmt, Let) and (stmt.target in plan.converted or stmt.target in plan.dropped):
                 continue
             bridge = self.bridge_for(demand, plan.homes[demand.value])
             if bridge is not None:

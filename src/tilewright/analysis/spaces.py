@@ -103,6 +103,18 @@ def rearranges(op: Op, made: TileType) -> bool:
     return any(index_of(scalar, indices) is None and _reads(scalar, indices) for scalar in mapped)
 
 
+def transposes(op: object, made: Value) -> bool:
+    """Whether a load exchanges the last two dimensions: asked of its index map."""
+    kind = made.type
+    if not (isinstance(op, Op) and isinstance(op.loops, Index) and isinstance(kind, TileType)) or kind.rank < 2:
+        return False
+    if read_tensor(op) is None:
+        return False
+    indices = tuple(Value(f"i{axis}", ScalarType(INDEX)) for axis in range(kind.rank))
+    last = op.loops.map(op, *indices)[-1]
+    return not isinstance(last, int) and indices[-2] in values_in(last)
+
+
 def index_of(scalar: Scalar, indices: tuple[Value, ...]) -> Value | None:
     """`i` when `scalar` is `i` plus something that mentions no index."""
     if isinstance(scalar, int):

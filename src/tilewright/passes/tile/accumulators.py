@@ -15,8 +15,7 @@ Refuses: zeros for which that is not known (`AccumulatorError`)."""
 
 from __future__ import annotations
 
-import numpy as np
-
+from tilewright.analysis.fills import is_zero_fill
 from tilewright.analysis.spaces import accepted, fixed_space
 from tilewright.analysis.uses import Use, Uses, uses_of
 from tilewright.errors import AccumulatorError
@@ -24,7 +23,7 @@ from tilewright.ir.dtypes import BOOL
 from tilewright.ir.function import Function
 from tilewright.ir.loops import Contract
 from tilewright.ir.nodes import For, Let
-from tilewright.ir.op import Level, Op, operand_values
+from tilewright.ir.op import Level, Op
 from tilewright.ir.rewrite import Rewriter
 from tilewright.ir.scalar import BinaryKind, Scalar, Value, binary, constant, constant_value
 from tilewright.ir.types import TileType
@@ -40,7 +39,7 @@ def start_accumulators(function: Function, target: Target) -> Function:
     zeros = {
         stmt.target: stmt
         for stmt in function.walk()
-        if isinstance(stmt, Let) and isinstance(stmt.value, Op) and _is_zero_fill(stmt.value)
+        if isinstance(stmt, Let) and isinstance(stmt.value, Op) and is_zero_fill(stmt.value)
     }
     started = {zero for zero in zeros if _reaches_product(zero, uses, target, fixed_space(_op(zeros[zero])))}
     if not started:
@@ -55,31 +54,6 @@ def start_accumulators(function: Function, target: Target) -> Function:
 def _op(stmt: Let) -> Op:
     assert isinstance(stmt.value, Op)
     return stmt.value
-
-
-def _is_zero_fill(op: Op) -> bool:
-    """Whether every element of the result is +0: asked of the op's own meaning."""
-    if op.level is not Level.TILE or any(True for _ in op.operand_items()) or op.effect.value != "pure":
-        return False
-    fields = [value for _, value in operand_values(op)]
-    if not all(_is_constant(value) for value in fields):
-        return False
-    given = [_number(value) for value in fields]
-    defined = op.defined(*given)
-    if defined is None or not np.size(defined) or not np.all(defined):
-        return False
-    array = np.asarray(op.evaluate(*given))
-    return not array.any() and not np.signbit(array.astype(np.float32)).any()
-
-
-def _is_constant(value: object) -> bool:
-    if isinstance(value, tuple):
-        return all(isinstance(item, int) for item in value)  # type: ignore[misc]
-    return value is None or isinstance(value, int) or constant_value(value) is not None  # type: ignore[arg-type]
-
-
-def _number(value: object) -> object:
-    return value if value is None or isinstance(value, (int, tuple)) else constant_value(value)  # type: ignore[arg-type]
 
 
 # --- following an accumulator ---

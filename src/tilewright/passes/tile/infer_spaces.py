@@ -31,6 +31,7 @@ from tilewright.ir.scalar import Scalar, Value
 from tilewright.ir.types import TileType, Type
 from tilewright.ops.movement import Move
 from tilewright.passes.tile.accumulators import start_accumulators
+from tilewright.passes.tile.turned_views import settle_turned_views
 from tilewright.targets import Target
 
 
@@ -43,7 +44,7 @@ def place_function(function: Function, target: Target) -> Function:
     """One function placed; itself when it holds no tile that lacks a space, and no operand stands elsewhere."""
     if function.kind is not FunctionKind.INCORE:
         return function
-    function = start_accumulators(function, target)
+    function = prepared(function, target)
     placer = _Placer(plan_spaces(constraints_of(function, target)), function, target)
     placed = placer.function(function)
     return placed if placed is function else _without_unread(placed, {placer.get(value) for value in uses_of(function)})
@@ -51,7 +52,12 @@ def place_function(function: Function, target: Target) -> Function:
 
 def plan_of(function: Function, target: Target) -> SpacePlan:
     """Where every tile of `function` goes; what `--explain` shows."""
-    return plan_spaces(constraints_of(start_accumulators(function, target), target))
+    return plan_spaces(constraints_of(prepared(function, target), target))
+
+
+def prepared(function: Function, target: Target) -> Function:
+    """The function with the forms that no placement could serve put into others."""
+    return start_accumulators(settle_turned_views(function, target), target)
 
 
 Key = tuple[Value, MemorySpace]
@@ -87,7 +93,6 @@ class _Placer(Rewriter):
         self.target = target
         self.made: list[dict[Key, Value]] = [{}]
         self.hoisted = hoisted_bridges(plan, function, target)
-        self.unread = _unread(plan, function)
 
     # --- bridges ---
     def bridge(self, bridge: Bridge, span_of: Stmt) -> Value:
@@ -150,7 +155,7 @@ class _Placer(Rewriter):
             super().visit_let(stmt)
             return
         converted = self.plan.converted.get(stmt.target)
-        if stmt.target in self.unread:
+        if stmt.target in self.plan.dropped:
             return
         if converted is not None:
             self.convert(stmt, converted)
@@ -204,15 +209,3 @@ class _Placer(Rewriter):
         values = tuple(self.served((stmt, index), value) for index, value in enumerate(stmt.values))
         same = all(a is b for a, b in zip(values, stmt.values, strict=True))
         self.emit(stmt if same else stmt.replace(values=values))
-
-
-def _unread(plan: SpacePlan, function: Function) -> set[Value]:
-    """Conversions that every consumer does by itself."""
-    if not plan.stored:
-        return set()
-    folded: set[Value] = set()
-    for stmt, field in plan.stored:
-        assert isinstance(stmt, Let) and isinstance(field, str)
-        folded.add(getattr(stmt.value, field))
-    uses = uses_of(function)
-    return {v for v in folded if all((use.stmt, use.field) in plan.stored for use in uses[v])}

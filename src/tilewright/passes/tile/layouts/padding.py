@@ -25,6 +25,8 @@ def pad_products(function: Function) -> Function:
     for stmt in function.walk():
         if isinstance(stmt, Let) and isinstance(stmt.value, Op) and isinstance(stmt.value.loops, Contract):
             finder.product(stmt.value, stmt.value.loops)
+    if finder.found:
+        finder.agree(function)
     return _Padder(finder.found).function(function) if finder.found else function
 
 
@@ -41,6 +43,18 @@ class _Finder:
             for value in operands:
                 assert isinstance(value.type, TileType) and value.type.space is not None
                 self.found |= self.fillers(value, value.type.space, set()) or set()
+
+    def agree(self, function: Function) -> None:
+        """Where paths join, either all values are filled or none: those that could be follow those that are."""
+        joins = [join for stmt in function.walk() for join in _joins(stmt)]
+        for _ in joins:
+            before = len(self.found)
+            for values in joins:
+                parts = [self.fillers(value, MemorySpace.LEFT, set()) for value in values]
+                if any(part and part <= self.found for part in parts):
+                    self.found = self.found.union(*(part for part in parts if part))
+            if len(self.found) == before:
+                return
 
     def fillers(self, value: Scalar, own: MemorySpace, seen: set[Value]) -> set[Value] | None:
         """The operations that must fill for `value`, an operand in the space `own`; None when it cannot be done."""
@@ -75,6 +89,16 @@ class _Finder:
             above = self.fillers(tiles[0][1], own, seen) if value.type.space is own else None
             return above if above is not None else {value} if fills else None
         return self.fillers(getattr(op, op.view_of), own, seen) if op.view_of else None
+
+
+def _joins(stmt: Stmt) -> list[tuple[Scalar, ...]]:
+    """The tiles that become one value: of each carried value what it starts and goes on from, of each result of a
+    branch what the arms give."""
+    if isinstance(stmt, For):
+        rows = list(zip(stmt.inits, result_of(stmt.body), strict=True))
+    else:
+        rows = list(zip(*(result_of(block) for block in stmt.blocks()), strict=True)) if isinstance(stmt, If) else []
+    return [row for row in rows if isinstance(row[0], Value) and isinstance(row[0].type, TileType)]
 
 
 def _is_partial(value: Value, axis: int) -> bool:

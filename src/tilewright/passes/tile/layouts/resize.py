@@ -6,11 +6,13 @@ as they are wanted."""
 
 from __future__ import annotations
 
+from math import prod
+
 from tilewright.analysis.extents import Extents, box_of, extents_of, plain_layout, tile_type
 from tilewright.analysis.footprint import MASK_ROW_BYTES, packs_masks
 from tilewright.analysis.spaces import DDR, nbytes_of, placing_attribute, read_tensor, tile_operands
 from tilewright.analysis.uses import definitions_of
-from tilewright.errors import UnsupportedError
+from tilewright.errors import Span, UnsupportedError
 from tilewright.ir.dtypes import BOOL
 from tilewright.ir.function import Function
 from tilewright.ir.layout import COL_MAJOR, MemorySpace, SLayout
@@ -22,7 +24,7 @@ from tilewright.ir.scalar import Scalar, Value, linear_terms
 from tilewright.ir.types import TensorType, TileType
 from tilewright.ops.create import Create
 from tilewright.ops.movement import Load, Store
-from tilewright.ops.shape import Reshape, Slice
+from tilewright.ops.shape import Reshape, Slice, Transpose
 from tilewright.targets import Target
 
 
@@ -31,6 +33,7 @@ def resize(function: Function, target: Target) -> Function:
     found = extents_of(function, target)
     moved = {made for made, source in found.rearranging if _must_move(made, source, found)}
     moved |= {made for made, source, _ in found.windows if is_cut(made, source, found)}
+    moved |= {made for made, op in found.views.items() if isinstance(op, Reshape) and _grew_apart(made, op.tile, found)}
     if not moved and not any(found.changed(value) for value in found.tiles):
         return function
     return _Resizer(found, moved, target, definitions_of(function)).function(function)
@@ -53,6 +56,11 @@ def column_reduced(stmt: Let, op: Op, target: Target) -> UnsupportedError:
         found=", ".join(repr(value.type) for _, value in tile_operands(op)),
         help="reshape it to a row [1, M] and reduce that",
     )
+
+
+def _grew_apart(made: Value, source: Value, found: Extents) -> bool:
+    """Whether the two sides of a reshape no longer hold equally many elements."""
+    return prod(found.shapes[made]) != prod(found.shapes[source])
 
 
 def is_cut(made: Value, source: Value, found: Extents) -> bool:
@@ -93,6 +101,8 @@ class _Resizer(Rewriter):
             return
         wanted = self.found.shapes[made]
         new = op.with_operands(self.get)
+        if isinstance(new, Reshape) and new.shape != wanted:  # a vector turned over, or nothing changed
+            new = new.replace(shape=wanted, valid_shape=tuple(self.scalar(extent) for extent in made.type.valid))
         inferred = new.infer()
         assert isinstance(inferred, TileType)
         if inferred.shape != wanted:
@@ -125,14 +135,22 @@ class _Resizer(Rewriter):
         space = self.let(create, f"{name}_space", span, TensorType(shape, made.dtype))
         held = self.let(Store(source, (0,) * len(shape), space, span=span), f"{name}_ddr", span)
         offsets: tuple[Scalar, ...] = (0,) * made.rank
+        seen = made.static_shape
         if isinstance(op, Slice):
-            offsets = tuple(self.scalar(offset) for offset in op.offset)
-        else:
-            held = self.let(Reshape(held, made.static_shape, level=Level.TENSOR, span=span), f"{name}_view", span)
+            offsets, seen = tuple(self.scalar(offset) for offset in op.offset), shape
         valid = tuple(self.scalar(extent) for extent in made.valid)
+        wanted = self.found.shapes[stmt.target]
+        column = stmt.target in self.found.vectors  # comes as a row, and is a column by a view alone
+        if column:
+            offsets, seen, valid, wanted = offsets[::-1], seen[::-1], valid[::-1], wanted[::-1]
+        if seen != shape:
+            held = self.let(Reshape(held, seen, level=Level.TENSOR, span=span), f"{name}_view", span)
         assert made.space is not None
-        load = Load(held, offsets, self.found.shapes[stmt.target], valid, made.space, span=span)
-        self.emit(Let(self.retype(stmt.target, placed_like(load.infer(), made)), load, span=stmt.span))
+        last: Op = Load(held, offsets, wanted, valid, made.space, span=span)
+        if column:
+            row = self.let(last, f"{name}_row", span)
+            last = Reshape(row, wanted[::-1], valid[::-1], level=Level.TILE, span=span)
+        self.emit(Let(self.retype(stmt.target, placed_like(last.infer(), made)), last, span=span))
 
     def stored_source(self, stmt: Let, source: Value) -> Value:
         """The source where it can be stored from: where it is, or loaded once more to a memory that DDR follows."""
@@ -148,11 +166,19 @@ class _Resizer(Rewriter):
                 edge = self.target.edge(DDR, space) if self.leaves(space, kind) else None
                 if edge is not None and edge.carries(kind.dtype, kind.dtype):
                     again = op.with_operands(self.get).replace(**{placing_attribute(op) or "": space})
-                    shape = self.target.physical_shape(space, tile_type(source).static_shape, kind.dtype)
-                    return self.let(again.resized(shape), f"{source.name}_{space.value.lower()}", stmt.span)
+                    return self.loaded_again(again, source, space, stmt.span)
         raise self.target.no_route(
             kind.space, DDR, kind.dtype, producer=source.name, consumer=stmt.target.name, span=stmt.span
         )
+
+    def loaded_again(self, load: Op, source: Value, space: MemorySpace, span: Span) -> Value:
+        """`source` loaded to `space`; transposed there, since nothing turns on the way into plain rows."""
+        name, kind = f"{source.name}_{space.value.lower()}", tile_type(source)
+        turns = isinstance(load, Load) and load.transpose
+        shape = kind.static_shape[::-1] if turns else kind.static_shape
+        plain = load.replace(transpose=False) if turns else load
+        made = self.let(plain.resized(self.target.physical_shape(space, shape, kind.dtype)), name, span)
+        return self.let(Transpose(made, 0, 1, span=span), f"{name}_t", span) if turns else made
 
     def leaves(self, space: MemorySpace, kind: TileType) -> bool:
         edge = self.target.edge(space, DDR)

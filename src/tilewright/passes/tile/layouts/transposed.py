@@ -7,17 +7,15 @@ that could be turned."""
 
 from __future__ import annotations
 
-from tilewright.analysis.spaces import read_tensor
+from tilewright.analysis.spaces import transposes
 from tilewright.analysis.uses import definitions_of
-from tilewright.ir.dtypes import INDEX
 from tilewright.ir.function import Function
 from tilewright.ir.layout import SLayout
-from tilewright.ir.loops import Index
 from tilewright.ir.nodes import Let, Stmt
-from tilewright.ir.op import Level, Op
+from tilewright.ir.op import Level
 from tilewright.ir.rewrite import Rewriter, placed_like
-from tilewright.ir.scalar import Value, values_in
-from tilewright.ir.types import ScalarType, TileType, Type
+from tilewright.ir.scalar import Value
+from tilewright.ir.types import TileType, Type
 from tilewright.ops.movement import Load
 from tilewright.ops.shape import Slice, Transpose, TransposeView, turned
 from tilewright.targets import Target
@@ -30,18 +28,6 @@ def turn_loads(function: Function, target: Target) -> Function:
     if not any(transposes(stmt.value, stmt.target) or turner.turned_part(stmt) is not None for stmt in lets):
         return function
     return turner.function(function)
-
-
-def transposes(op: object, made: Value) -> bool:
-    """Whether a load exchanges the last two dimensions: asked of its index map."""
-    kind = made.type
-    if not (isinstance(op, Op) and isinstance(op.loops, Index) and isinstance(kind, TileType)) or kind.rank < 2:
-        return False
-    if read_tensor(op) is None:
-        return False
-    indices = tuple(Value(f"i{axis}", ScalarType(INDEX)) for axis in range(kind.rank))
-    last = op.loops.map(op, *indices)[-1]
-    return not isinstance(last, int) and indices[-2] in values_in(last)
 
 
 class _Turner(Rewriter):
