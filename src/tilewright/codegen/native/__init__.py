@@ -6,7 +6,7 @@ Each operation is emitted as loops over plain buffers, from the loop form that i
 from __future__ import annotations
 
 from tilewright.codegen.native.guards import Guard
-from tilewright.codegen.native.kernel import NativeKernel, pack, unpack
+from tilewright.codegen.native.kernel import NativeKernel, pack
 from tilewright.codegen.native.llvm import object_of, processor_of, version
 from tilewright.codegen.native.module import Module
 from tilewright.codegen.native.signature import Parameter, Result, Signature
@@ -28,7 +28,7 @@ def compile_native(program: Program, target: Target) -> NativeKernel:
     processor = processor_of(target)
     module = Module(program, processor)
     code = object_of(module.text(), processor)
-    return NativeKernel(pack(module.signature(), _name(target), code), processor.runnable)
+    return NativeKernel(pack(module.signature(), processor, code))
 
 
 def emit_llvm(program: Program, target: Target) -> str:
@@ -37,17 +37,12 @@ def emit_llvm(program: Program, target: Target) -> str:
 
 
 def load_object(content: bytes) -> NativeKernel:
-    """A kernel from its `object_code`, compiled on this machine's processor or for a target that it can execute.
-
-    Raises `CodegenError` when the bytes are no kernel, or one for a processor that is not this one."""
-    _, name, _ = unpack(content)
-    from tilewright.targets import load_target
-
-    if name.partition(" ")[0] != "host" and not processor_of(load_target(name.partition(" ")[0])).runnable:
-        raise CodegenError(f"this machine cannot execute code for {name}")
-    if name.startswith("host ") and name != _name(load_target("host")):
-        raise CodegenError("a kernel compiled on another processor", required=_name(load_target("host")), found=name)
-    return NativeKernel(content)
+    """A kernel from its `object_code`. Raises `CodegenError` when the bytes are no kernel, or when this machine cannot
+    execute them: code for `host` is for one very processor."""
+    kernel = NativeKernel(content)
+    if not kernel.runnable:
+        raise CodegenError(f"this machine cannot execute code for {kernel.processor}", help="compile for host again")
+    return kernel
 
 
 def cache_key_parts(target: Target) -> tuple[str, ...]:
@@ -55,10 +50,3 @@ def cache_key_parts(target: Target) -> tuple[str, ...]:
     processor = processor_of(target)
     return (version(), processor.cpu, processor.features, str(processor.vector_bytes))
 
-
-def _name(target: Target) -> str:
-    """The target, and on the host which processor it is."""
-    if target.llvm_cpu != "host":
-        return target.path or target.name
-    processor = processor_of(target)
-    return f"host {processor.cpu} {processor.features}"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from tilewright.codegen.native.bounds import Facts
 from tilewright.codegen.native.builder import Index
 from tilewright.codegen.native.guards import Guard
-from tilewright.codegen.native.scope import Scope
+from tilewright.codegen.native.scope import AffineMap, Scope
 from tilewright.errors import Span
 from tilewright.ir.op import Access, Op
-from tilewright.ir.scalar import BinaryKind, Scalar, Shape, binary
+from tilewright.ir.scalar import BinaryKind, Scalar, Shape, Value, binary
 from tilewright.ir.types import TensorType, TileType
 
 
@@ -74,6 +74,19 @@ class Checks:
             self.require(self._fits(o, e, n), guard, (axis, o, e, n))
             if offset == 0:
                 self.known[-1].add((extent, limit))
+
+    def window(self, op: Op, found: AffineMap, shape: Shape, source: Value, span: Span) -> None:
+        """A view lies in what it looks at with all of its physical shape, for others may look at that in turn."""
+        kind = source.type
+        assert isinstance(kind, (TensorType, TileType))
+        extents: list[Scalar] = []
+        for row in found.coefficients:
+            extent: Scalar = 1
+            for factor, own in zip(row, shape, strict=True):
+                reach = binary(BinaryKind.MUL, binary(BinaryKind.SUB, own, 1), factor)
+                extent = binary(BinaryKind.ADD, extent, reach)
+            extents.append(extent)
+        self._box(op, Access("", False, found.offsets, tuple(extents)), kind.shape, source.name, span)
 
     def _inside(self, offset: Scalar, extent: Scalar, limit: Scalar) -> bool:
         facts = self.facts

@@ -22,6 +22,9 @@ from tilewright.ir.dtypes import FP32, INT32, DType
 
 KC, NC, MC = 384, 512, 96
 """Extents of a block: a panel of `rhs` in the second cache (768 KiB), a widened block of `lhs` (144 KiB)."""
+FEW_ROWS, FEW_DEEP = 32, 32
+"""So few rows use each element of `rhs` that it comes from memory: a block along k is then short, so that the rows of
+`rhs` are read in long runs."""
 PACK_ROWS = 160
 """From so many rows on, packing `rhs` pays even where it could be read in place (measured: 128 rows do not)."""
 
@@ -77,7 +80,9 @@ class Multiplier:
         self.ragged = self.ragged or not isinstance(n, int) or n % self.width != 0
 
     def scratch_bytes(self, m: Index, n: Index, k: Index) -> int:
-        """Bytes of workspace for a call with these extents; -1 and names: not known."""
+        """Bytes of workspace for a call with these extents: none where `rhs` is surely not packed."""
+        if self.unit_rhs and not self.widens and isinstance(m, int) and m < PACK_ROWS:
+            return 0
         depth = min(KC, k) if isinstance(k, int) else KC
         columns = min(NC, n) if isinstance(n, int) else NC
         columns = -(-columns // self.width) * self.width
@@ -197,10 +202,11 @@ class _Blocks:
 
     def text(self) -> str:
         b = self.b
+        self.packs, self.deepest = "true", str(KC)
         if self.owner.unit_rhs and not self.owner.widens:
             self.packs = b.value(f"icmp sge i64 %m, {PACK_ROWS}")
-        else:
-            self.packs = "true"
+            few = b.value(f"icmp sle i64 %m, {FEW_ROWS}")
+            self.deepest = b.value(f"select i1 {few}, i64 {FEW_DEEP}, i64 {KC}")
         # k of 0 still makes zeros.
         depth = b.call("i64", "llvm.smax.i64", "i64 %k, i64 1", "i64, i64")
         b.loop(0, "%n", NC, lambda j: self._over_k(j, b.minimum(b.sub("%n", j), NC), depth))
@@ -216,14 +222,14 @@ class _Blocks:
         b = self.b
 
         def trip(p: str) -> None:
-            deep = b.minimum(b.sub("%k", p), KC)
+            deep = b.minimum(b.sub("%k", p), self.deepest)
             later = b.value(f"icmp ne i64 {p}, 0")
             adds = b.value(f"or i1 {later}, %adds")
             corner = b.address("%b", memory_type(self.owner.dtype), b.add(b.mul(p, "%bstep"), b.mul(j, "%bnext")))
             self._packed(corner, columns, deep)
             b.loop(0, "%m", MC, lambda i: self._over_rows(i, j, p, columns, deep, adds, corner))
 
-        b.loop(0, depth, KC, trip)
+        b.loop(0, depth, self.deepest, trip)
 
     def _packed(self, corner: str, columns: Index, deep: Index) -> None:
         """The block of `rhs` as panels, in scratch."""

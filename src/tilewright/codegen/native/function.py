@@ -338,6 +338,7 @@ class FunctionEmitter:
         for param, given in zip(callee.params, stmt.args, strict=True):
             if isinstance(param.value.type, TensorType):
                 assert isinstance(given, Value)
+                self._check_layout(param.value.type, scope.place(given), given)
                 arguments.append(f"ptr {scope.place(given).pointer}")
             else:
                 dtype = param.value.dtype
@@ -368,6 +369,18 @@ class FunctionEmitter:
             elif position in slots:
                 loaded = b.value(f"load i64, ptr {slots[position]}")
                 scope.registers[target] = decoded(scope, loaded, target.dtype)
+
+    def _check_layout(self, kind: TensorType, place: Place, given: Value) -> None:
+        """The callee walks the tensor as it lies. Raises `VerifyError` where constants show that it does not."""
+        if all(isinstance(number, int) for number in (*place.shape, *place.strides, *(kind.strides or ()))):
+            wanted = row_major(self.b, place.shape) if kind.strides is None else kind.strides
+            dims = zip(place.shape, place.strides, wanted, strict=True)
+            if any(extent != 1 and have != want for extent, have, want in dims):
+                raise VerifyError(
+                    f"{given.name!r} does not lie in memory as the function expects",
+                    required=f"strides {list(wanted)}",
+                    found=f"strides {list(place.strides)}",
+                )
 
     def leave(self, stmt: Return) -> None:
         """Hands out the results that are no output parameters, and returns."""

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.codegen.native.guards import REPORT
-from tilewright.codegen.native.llvm import Entry, Loaded
+from tilewright.codegen.native.llvm import Entry, Loaded, Processor, runs_here
 from tilewright.codegen.native.signature import Parameter, Signature, number_bits, number_of
 from tilewright.errors import ArgumentError, CodegenError, TilewrightError
 
@@ -29,9 +29,9 @@ WORKSPACE_ALIGNMENT = 64
 _HEAD = struct.Struct("<QQQ")
 
 
-def pack(signature: Signature, processor: str, code: bytes) -> bytes:
+def pack(signature: Signature, processor: Processor, code: bytes) -> bytes:
     """Signature, processor and object code as one piece of bytes."""
-    parts = [signature.as_json().encode(), processor.encode(), code]
+    parts = [signature.as_json().encode(), f"{processor.cpu} {processor.features}".encode(), code]
     return MAGIC + _HEAD.pack(*map(len, parts)) + b"".join(parts)
 
 
@@ -54,12 +54,13 @@ def unpack(content: bytes) -> tuple[Signature, str, bytes]:
 class NativeKernel:
     """Code for one program. `runnable`: whether this machine can execute it; if not, it can be stored only."""
 
-    def __init__(self, object_code: bytes, runnable: bool = True) -> None:
+    def __init__(self, object_code: bytes) -> None:
         self.object_code = object_code
-        self.signature, self.processor, code = unpack(object_code)
-        self.runnable = runnable
+        self.signature, processor, code = unpack(object_code)
+        self.processor, _, features = processor.partition(" ")
+        self.runnable = runs_here(self.processor, features)
         self.address = 0
-        if runnable:
+        if self.runnable:
             self._loaded = Loaded(code, ("entry",))
             self.address = self._loaded.address("entry")
             self._entry = Entry(self.address)

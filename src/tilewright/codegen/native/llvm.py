@@ -87,10 +87,18 @@ def processor_of(target: Target) -> Processor:
     width = max(16, target.vector_bytes)
     if target.llvm_cpu == "host":
         binding = _binding()
-        features = binding.get_host_cpu_features().flatten()
-        return Processor(binding.get_host_cpu_name(), features, width, True)
-    runnable = _REQUIRED.get(target.llvm_cpu, AMX) <= cpu_features()
-    return Processor(target.llvm_cpu, target.llvm_features, width, runnable)
+        return Processor(binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten(), width, True)
+    return Processor(
+        target.llvm_cpu, target.llvm_features, width, runs_here(target.llvm_cpu, target.llvm_features)
+    )
+
+
+def runs_here(cpu: str, features: str) -> bool:
+    """Whether this machine executes code for a processor. Code with a list of features is for one very processor."""
+    if features:
+        binding = _binding()
+        return (cpu, features) == (binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten())
+    return _REQUIRED.get(cpu, AMX) <= cpu_features()
 
 
 def object_of(text: str, processor: Processor) -> bytes:

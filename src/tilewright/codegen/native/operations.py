@@ -56,7 +56,7 @@ class Operations:
         if isinstance(kind, TileType) and op.view_of is None:
             self.checks.valid(kind, op, target.name, stmt.span)
         if target in self.plan.views:
-            self.scope.places[target] = self.view(op, target)
+            self.scope.places[target] = self.view(op, target, stmt.span)
             return
         out = self.place(op, target, stmt)
         self.scope.places[target] = out
@@ -114,14 +114,17 @@ class Operations:
         tensor = self.scope.place(getattr(op, op.loops.target))
         return found.window(self.scope, tensor, self.scope.indices(kind.shape))
 
-    def view(self, op: Op, target: Value) -> Place:
+    def view(self, op: Op, target: Value, span: Span) -> Place:
         """The operand seen another way."""
         form, kind = op.loops, target.type
         assert isinstance(form, IndexForm) and isinstance(kind, (TensorType, TileType))
-        source = self.scope.place(getattr(op, form.source))
+        given = getattr(op, form.source)
+        source = self.scope.place(given)
         shape = self.scope.indices(kind.shape)
         found = affine_map(op, form.map, len(shape))
         if found is not None:
+            if op.view_of is not None:
+                self.checks.window(op, found, kind.shape, given, span)
             return found.window(self.scope, source, shape)
         if not reinterprets(op):
             raise VerifyError(f"{op.qualified_name} is no view that native code knows", span=op.span)
