@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 from enum import Enum
+from functools import lru_cache
 from typing import Any, cast
 
 from tilewright import ops
@@ -112,14 +113,14 @@ def _siblings(prefix: str) -> list[str]:
 
 def _enum_of_ops(name: str) -> dict[str, object] | None:
     """The members of an enum that operations take as an attribute (``pl.CmpType.LT``), by name."""
-    if not name.isidentifier():
-        return None
-    for cls in registry().values():
-        for field in cls.fields:
-            default: object = field.default
-            if isinstance(default, Enum) and type(default).__name__ == name:
-                return dict(type(default).__members__)
-    return None
+    return _enums(len(registry())).get(name)
+
+
+@lru_cache(maxsize=1)
+def _enums(_: int) -> dict[str, dict[str, object]]:
+    """The enums that occur as defaults of attributes, by name. Made again when the number of operations changes."""
+    defaults: list[object] = [field.default for cls in registry().values() for field in cls.fields]
+    return {type(d).__name__: dict(type(d).__members__) for d in defaults if isinstance(d, Enum)}
 
 
 def is_dtype(binding: object) -> bool:

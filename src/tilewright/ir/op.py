@@ -227,6 +227,7 @@ class OpMeta(type):
         fields = tuple(sorted(inherited + own, key=lambda field: not field.required))
         cls = super().__new__(mcls, cls_name, bases, namespace)
         type.__setattr__(cls, "fields", fields)
+        type.__setattr__(cls, "operand_names", tuple(f.name for f in fields if f.kind is Kind.OPERAND))
         for fact, value in facts.items():
             if not hasattr(cls, fact):
                 raise TypeError(f"{cls_name}: there is no fact called {fact!r}")
@@ -255,6 +256,7 @@ class Op(metaclass=OpMeta):
 
     # --- facts, by keyword of the class statement ---
     fields: ClassVar[tuple[Field, ...]] = ()
+    operand_names: ClassVar[tuple[str, ...]] = ()
     name: ClassVar[str] = ""
     scalar_name: ClassVar[str | None] = None
     levels: ClassVar[tuple[Level, ...]] = (Level.TENSOR, Level.TILE)
@@ -360,11 +362,10 @@ class Op(metaclass=OpMeta):
 
     def operand_items(self) -> Iterator[tuple[str, Value]]:
         """(field name, value) of the tensors and tiles among the operands."""
-        for field in self.fields:
-            if field.kind is Kind.OPERAND:
-                value = getattr(self, field.name)
-                if is_array(value):
-                    yield field.name, value
+        for name in self.operand_names:
+            value = getattr(self, name)
+            if is_array(value):
+                yield name, value
 
     def replace(self, **fields: Any) -> Self:
         """This operation with the named fields replaced."""
