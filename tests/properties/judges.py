@@ -80,7 +80,8 @@ def judge_pto(placed: Program, target: Target, arguments: list[Any], wanted: Seq
     module = emit_pto(placed, target, **options)
     manifest = dict(module.manifest)
     for name, text in module.texts.items():
-        assert check(text, level=manifest["level"], dialect=manifest["dialect"], name=name) == []
+        found = [str(f) for f in check(text, level=manifest["level"], dialect=manifest["dialect"], name=name)]
+        assert not found, f"{name}: {found[0]}"
     own = deepcopy(arguments)
     named = dict(zip((a["name"] for a in manifest["arguments"] if a["kind"] != "extent"), own, strict=True))
     memory: dict[str, Any] = dict(named)

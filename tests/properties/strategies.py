@@ -518,7 +518,7 @@ class _Generator:
         self.structured_loop(inits, [TAMED] * len(inits), body)
 
     def next_of(self, arg: Value, arrays: tuple[Value, ...], taken: list[Scalar]) -> Value:
-        """What a trip hands on in place of `arg`: something new, or another carried value. A tensor is handed on once."""
+        """What a trip hands on for `arg`: something new, or another carried value. A tensor is handed on once."""
 
         def free(value: Value) -> bool:
             if self.level is Level.TILE:
