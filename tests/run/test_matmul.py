@@ -128,17 +128,36 @@ def test_chain_scaled_between() -> None:
     everywhere(text, [a, b, c, poison((32, 16))], [(a @ b * 2) @ c])
 
 
-@pytest.mark.parametrize("n", [0, 1, 3])
-def test_accumulator_made_before_the_loop(n: int) -> None:
+@pytest.mark.parametrize("trips", [1, 2, 3])
+def test_accumulator_of_zeros_before_the_loop(trips: int) -> None:
+    text = incore(
+        "a: pl.Tensor[[16, 48], pl.FP32], b: pl.Tensor[[48, 32], pl.FP32], o: pl.Out[pl.Tensor[[16, 32], pl.FP32]]",
+        f"""
+        zero = pl.tile.full([16, 32], pl.FP32, 0.0)
+        for i, (acc,) in pl.range(0, {trips}, 1, init_values=(zero,)):
+            x = pl.tile.load(a, [0, i * 16], [16, 16])
+            y = pl.tile.load(b, [i * 16, 0], [16, 32])
+            acc_1 = pl.tile.matmul_acc(acc, x, y)
+            r = pl.yield_(acc_1)
+        o_1 = pl.tile.store(r, [0, 0], o)
+        return o_1
+        """,
+    )
+    a, b = exact_ints((16, 48)), exact_ints((48, 32), seed=1)
+    everywhere(text, [a, b, poison((16, 32))], [a[:, : 16 * trips] @ b[: 16 * trips]])
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_accumulator_that_the_first_trip_defines(n: int) -> None:
     text = incore(
         "n: pl.Scalar[pl.INDEX], a: pl.Tensor[[16, 48], pl.FP32], b: pl.Tensor[[48, 32], pl.FP32], "
         "o: pl.Out[pl.Tensor[[16, 32], pl.FP32]]",
         """
-        zero = pl.tile.full([16, 32], pl.FP32, 0.0)
-        for i, (acc,) in pl.range(0, n, 1, init_values=(zero,)):
+        start = pl.tile.create([16, 32], pl.FP32)
+        for i, (acc,) in pl.range(0, n, 1, init_values=(start,)):
             x = pl.tile.load(a, [0, i * 16], [16, 16])
             y = pl.tile.load(b, [i * 16, 0], [16, 32])
-            acc_1 = pl.tile.matmul_acc(acc, x, y)
+            acc_1 = pl.tile.matmul_acc(acc, x, y, init_cond=(i == 0))
             r = pl.yield_(acc_1)
         o_1 = pl.tile.store(r, [0, 0], o)
         return o_1
