@@ -31,6 +31,7 @@ from tilewright.passes.tile.legalize_layouts import legalize_layouts
 from tilewright.passes.tile.legalize_moves import legalize_moves
 from tilewright.passes.tile.materialize_scratch import materialize_scratch
 from tilewright.passes.tile.split_engines import split_engines
+from tilewright.passes.tile.tile_matmul import tile_matmul
 from tilewright.targets import Target
 
 Stage = tuple[str, Program]
@@ -57,6 +58,10 @@ def unplaced(program: Program, target: Target) -> Iterator[Stage]:
 
 def placed(program: Program, target: Target) -> Iterator[Stage]:
     """Tile level to addresses, from the last program of `unplaced`."""
+    # Before spaces: what is cut out of an operand asks for Left or Right itself, and results that do not fit an
+    # accumulator must not be put into one. After flatten_tiles: rows and columns are what is cut.
+    program = tile_matmul(program, target)
+    yield "tile_matmul", program
     program = infer_spaces(program, target)
     yield "infer_spaces", program
     # Right after spaces: a hop through DDR makes new loads and stores, which everything below must see.
@@ -93,6 +98,7 @@ PASSES: dict[str, Callable[[Program, Target], Program]] = {
     "outline_sections": lambda program, _: outline_sections(program),
     "convert_tensor_to_tile": convert_tensor_to_tile,
     "flatten_tiles": lambda program, _: flatten_tiles(program),
+    "tile_matmul": tile_matmul,
     "infer_spaces": infer_spaces,
     "legalize_moves": legalize_moves,
     "legalize_dtypes": legalize_dtypes,

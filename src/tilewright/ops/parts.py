@@ -63,13 +63,15 @@ def _assemble_index(op: Assemble, *ix: Scalar) -> Shape:
 
 class Extract(Op, name="extract", levels=(TILE,), result_space=FromAttribute("target_memory")):
     """A window of physical shape `shape` at [index_row, index_col] of `src`, in `target_memory`: how operands of a
-    multiplication leave the big memory. Valid where the source is. A partial window in Left or Right is compact."""
+    multiplication leave the big memory. `valid_shape`: how much of it has meaning (default: what has meaning in the
+    source). A partial window in Left or Right is compact."""
 
     src: Value = operand(spaces=(MAT, VEC), aliases=("tile",))
     index_row: Scalar = scalar()
     index_col: Scalar = scalar()
     shape: Shape = scalars()
     target_memory: MemorySpace | None = attribute(default=None)
+    valid_shape: Shape | None = scalars(default=None)
     spelling = Spelling()
     loops = Index(_extract_index, "src")
 
@@ -77,21 +79,28 @@ class Extract(Op, name="extract", levels=(TILE,), result_space=FromAttribute("ta
     def offsets(self) -> Shape:
         return (self.index_row, self.index_col)
 
+    @property
+    def region(self) -> Shape:
+        """The extents that have meaning."""
+        if self.valid_shape is not None:
+            return self.valid_shape
+        return window(meaning_of(self.src.type), physical_of(self.src.type), self.offsets, self.shape)
+
     def infer(self) -> Type:
         check_operands(self)
         kind = self.src.type
-        check_lengths(self, 2, shape=self.shape)
+        check_lengths(self, 2, shape=self.shape, valid_shape=self.valid_shape)
         check_lengths(self, 2, dimensions_of_src=physical_of(kind))
         check_index(self, "index", *self.offsets)
         check_box(self, "tile", physical_of(kind), self.offsets, self.shape)
-        valid = window(meaning_of(kind), physical_of(kind), self.offsets, self.shape)
+        valid = self.region
         partial = not same_shape(valid, self.shape) and self.target_memory in (LEFT, RIGHT)
         view = TileView(valid, compact=Compact.NORMAL if partial else Compact.NULL)
         return TileType(self.shape, kind.dtype, self.target_memory, view)
 
-    def evaluate(self, src: Array, index_row: int, index_col: int, shape: Any) -> Array:
-        if index_row < 0 or index_col < 0:
-            box(src, (index_row, index_col), shape)
+    def evaluate(self, src: Array, index_row: int, index_col: int, shape: Any, valid_shape: Any) -> Array:
+        if valid_shape is not None or index_row < 0 or index_col < 0:
+            return src[box(src, (index_row, index_col), valid_shape or shape)]
         return src[index_row : index_row + shape[0], index_col : index_col + shape[1]]
 
     def accesses(self) -> tuple[Access, ...]:
@@ -103,7 +112,7 @@ class Extract(Op, name="extract", levels=(TILE,), result_space=FromAttribute("ta
         return Work("move", elements=elements_of(kind), nbytes=elements_of(kind) * kind.dtype.nbytes)
 
     def resized(self, shape: Shape) -> Op:
-        return self.replace(shape=shape)
+        return self.replace(shape=shape, valid_shape=self.region)
 
 
 def window(valid: Shape, physical: Shape, offsets: Shape, extents: Shape) -> Shape:

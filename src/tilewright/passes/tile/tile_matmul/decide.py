@@ -1,0 +1,333 @@
+"""Deciding: which products are cut, into what, and where the parts of each result go."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tilewright.analysis.footprint import footprint
+from tilewright.analysis.spaces import accepted, default_rounding, stores_tile
+from tilewright.analysis.tile_chooser import L0Tile, Problem, Stationary, alignment, choose_l0_tile
+from tilewright.errors import CapacityError, NoRouteError, Span, TargetError
+from tilewright.ir.function import Function
+from tilewright.ir.layout import MemorySpace
+from tilewright.ir.loops import Contract, Elementwise
+from tilewright.ir.nodes import Let, Stmt
+from tilewright.ir.op import Effect, Op
+from tilewright.ir.scalar import Scalar, Value
+from tilewright.ir.types import TileType
+from tilewright.ops.movement import Store
+from tilewright.passes.tile.tile_matmul.forms import (
+    Branch,
+    Index,
+    Loop,
+    Node,
+    Product,
+    Unchained,
+    accumulator_field,
+    bias_field,
+    check_defined,
+    index_of,
+    nodes_of,
+    products_of,
+    root_of,
+    sum_of,
+)  # fmt: skip
+from tilewright.passes.tile.tile_matmul.levels import Choice, Operand, choose
+from tilewright.passes.tile.tile_matmul.operands import Bring, is_turned, load_of
+from tilewright.passes.tile.tile_matmul.plan import FunctionTiles, PerfHint, ProductPlan, Sink, SumPlan
+from tilewright.passes.tile.tile_matmul.slices import NEVER, Slices, slices_of
+from tilewright.targets import Target
+
+ACC, MAT, DDR = MemorySpace.ACC, MemorySpace.MAT, MemorySpace.DDR
+
+
+def decide(function: Function, target: Target) -> FunctionTiles:
+    """The plan for one function. Raises `AccumulatorError`, and `CapacityError` where not even one box fits or an
+    operand that its user placed does not."""
+    decider = _Decider(function, target)
+    for stmt in function.walk():
+        if isinstance(stmt, Let) and isinstance(stmt.value, Op) and isinstance(stmt.value.loops, Contract):
+            decider.product(stmt, stmt.value)
+    return decider.tiles
+
+
+class _Decider:
+    def __init__(self, function: Function, target: Target) -> None:
+        self.target = target
+        self.index = index_of(function)
+        self.tiles = FunctionTiles(function.name)
+        self.seen: set[Stmt] = set()
+
+    def product(self, stmt: Let, op: Op) -> None:
+        """Decides for the sum that a product belongs to, once."""
+        if stmt in self.seen:
+            return
+        root = root_of(stmt.target, self.index)
+        try:
+            node = sum_of(root, self.index)
+        except Unchained as reason:
+            self.seen.add(stmt)
+            self.alone(stmt, op, str(reason))
+            return
+        check_defined(node)
+        found = products_of(node)
+        self.seen |= {part.stmt for part in found}
+        if any(self.is_fixed(part) for part in found):
+            return
+        chosen = [self.tile_of(part) for part in found]
+        if not all(chosen):
+            return
+        pairs = [(part, *tile) for part, tile in zip(found, chosen, strict=True) if tile]
+        self.whole_sum(root, node, pairs)
+
+    # --- one product ---
+    def is_fixed(self, product: Product) -> bool:
+        """Whether an operand was placed in the matrix engine's own memory: its user's tile is left alone, and must
+        fit."""
+        fixed = False
+        for field in (product.form.lhs, product.form.rhs):
+            value: Value = getattr(product.op, field)
+            space = value.type.space if isinstance(value.type, TileType) else None
+            if space not in accepted(product.op, field, self.target) or space is None:
+                continue
+            if not self.target.same_memory(space, MAT):
+                fixed = True
+                self.check_fits(value, space, self.index.defs[value].span)
+        return fixed
+
+    def check_fits(self, value: Value, space: MemorySpace, span: Span) -> None:
+        kind = value.type
+        assert isinstance(kind, TileType)
+        if not all(isinstance(extent, int) for extent in kind.shape):
+            return
+        nbytes, capacity = footprint(kind, self.target), self.target.capacity(space)
+        if nbytes > capacity:
+            raise CapacityError(
+                f"the tile {value.name!r} does not fit {space.value} of {self.target.name}",
+                span=span,
+                required=f"at most {capacity:,} bytes",
+                found=f"{list(kind.shape)} {kind.dtype}, {nbytes:,} bytes physical",
+                help=f"leave out target_memory=pl.Mem.{space.value} and let the compiler cut the product",
+            )
+
+    def tile_of(self, product: Product) -> tuple[Problem, L0Tile] | None:
+        """The problem and its tile; None, with a hint, for what the machine's matrix engine does not do."""
+        op, form = product.op, product.form
+        lhs, rhs = _kind(getattr(op, form.lhs)), _kind(getattr(op, form.rhs))
+        span = product.stmt.span
+        if not all(isinstance(extent, int) for extent in (*lhs.shape, *rhs.shape)):
+            self.hint("PH-AT-005", "the physical shape of an operand is known only at run time", span)
+            return None
+        if min(lhs.dtype.bits, rhs.dtype.bits) < 8:
+            self.hint("PH-AT-003", f"a product of {lhs.dtype} and {rhs.dtype} stays whole", span)
+            return None
+        problem = Problem(
+            logical(lhs, 0), logical(rhs, 1), logical(lhs, 1), lhs.dtype, product.stmt.target.dtype,
+            bias_field(op) is not None, rhs_dtype=rhs.dtype,
+            a_trans=self.turned(getattr(op, form.lhs)), b_trans=self.turned(getattr(op, form.rhs)),
+        )  # fmt: skip
+        try:
+            return problem, choose_l0_tile(problem, self.target)
+        except CapacityError as error:
+            raise error.at(span) from None
+        except (NoRouteError, TargetError) as error:
+            self.hint("PH-AT-005", f"a product of {lhs.dtype} and {rhs.dtype} stays whole: {error.message}", span)
+            return None
+
+    def turned(self, value: Value) -> bool:
+        return load_of(value, self.index) is not None and is_turned(value, self.index)
+
+    def hint(self, code: str, message: str, span: Span) -> None:
+        self.tiles.hints.append(PerfHint(code, message, span))
+
+    # --- a whole sum ---
+    def whole_sum(self, root: Value, node: Node, found: list[tuple[Product, Problem, L0Tile]]) -> None:
+        first, problem, tile = found[0]
+        m, n = min(t.m for _, _, t in found), min(t.n for _, _, t in found)
+        gridded = m < problem.m or n < problem.n
+        if not gridded:
+            for part in found:
+                self.in_place(*part)
+            return
+        inner = tuple(part.stmt for part in nodes_of(node) if isinstance(part, (Loop, Branch)))
+        plans = {
+            product.stmt: self.plan(product, p, replace(t, m=m, n=n), inner, in_place=False) for product, p, t in found
+        }
+        rows_outside = plans[first.stmt].choice.rows_outside
+        try:
+            plan = self.grid(root, node, (m, n), plans, rows_outside)
+        except Unchained as reason:
+            for product, p, t in found:
+                self.forced(product, p, t, str(reason))
+            return
+        self.tiles.sums.append(plan)
+        self.tiles.chosen += plans.values()
+        self.fallback_hint(first, tile)
+
+    def grid(
+        self, root: Value, node: Node, extents: tuple[int, int], plans: dict[Stmt, ProductPlan], rows_outside: bool
+    ) -> SumPlan:
+        brings = {
+            (stmt, field): plan.bring(field)
+            for stmt, plan in plans.items()
+            for field in (plan.product.form.lhs, plan.product.form.rhs)
+        }
+        sink = self.sink_of(root)
+        try:
+            slices = self.slices(node, brings, sink)
+        except Unchained:
+            if sink.store is None:
+                raise
+            sink = self.collected(root)  # where the sum ends, before what was written in between
+            slices = self.slices(node, brings, sink)
+        return SumPlan(root, node, *extents, rows_outside, plans, sink, slices)
+
+    def slices(self, node: Node, brings: dict[tuple[Stmt, str], Bring], sink: Sink) -> Slices:
+        return slices_of(node, brings, self.index, self.index.position[sink.at])
+
+    def in_place(self, product: Product, problem: Problem, tile: L0Tile) -> None:
+        """A product whose result fits is at most cut along K, where it stands."""
+        plan = self.plan(product, problem, tile, (), in_place=True)
+        self.tiles.chosen.append(plan)
+        if plan.is_cut:
+            self.tiles.products[product.stmt] = plan
+            self.fallback_hint(product, tile)
+
+    def fallback_hint(self, product: Product, tile: L0Tile) -> None:
+        if tile.fallback:
+            self.hint("PH-AT-008", f"the tile {tile} has room for single buffers only", product.stmt.span)
+
+    def alone(self, stmt: Let, op: Op, reason: str) -> None:
+        """A product of a sum that cannot be computed part by part."""
+        assert isinstance(op.loops, Contract)
+        product = Product(stmt, op, op.loops, None)
+        if self.is_fixed(product):
+            return
+        tile = self.tile_of(product)
+        if tile is not None:
+            self.forced(product, *tile, reason)
+
+    def forced(self, product: Product, problem: Problem, tile: L0Tile, reason: str) -> None:
+        """The whole result at once, K in steps that fit."""
+        rows, cols, _ = tile.grid(problem)
+        if rows * cols > 1:
+            whole = self.whole_tile(problem, tile)
+            shape = f"[{problem.m}, {problem.n}]"
+            self.hint("PH-AT-006", f"the sum {shape} is not cut into tiles of {tile.m} x {tile.n}: {reason}",
+                      product.stmt.span)  # fmt: skip
+            if whole is None:
+                return
+            tile = whole
+        self.in_place(product, problem, tile)
+
+    def whole_tile(self, problem: Problem, tile: L0Tile) -> L0Tile | None:
+        """The tile that covers the result, with the largest k that fits; None when the result itself does not."""
+        am, an, ak = alignment(problem, self.target)
+        m, n = -(-problem.m // am) * am, -(-problem.n // an) * an
+        if footprint(TileType((m, n), problem.acc_dtype, ACC), self.target) > self.target.capacity(ACC):
+            return None
+        for k in range(min(-(-problem.k // ak) * ak, self.target.matmul.max_extent or NEVER), 0, -ak):
+            sides = (((m, k), problem.dtype, MemorySpace.LEFT), ((k, n), problem.rhs, MemorySpace.RIGHT))
+            if all(footprint(TileType(s, d, at), self.target) <= self.target.capacity(at) for s, d, at in sides):
+                held = Stationary.A if k >= problem.k else Stationary.OUTPUT
+                return replace(tile, m=m, n=n, k=k, stationary=held, accumulators=1, runner_up=None)
+        return None
+
+    # --- operands ---
+    def plan(
+        self, product: Product, problem: Problem, tile: L0Tile, inner: tuple[Stmt, ...], *, in_place: bool
+    ) -> ProductPlan:
+        op, form = product.op, product.form
+        sides = tuple(self.operand(getattr(op, field), product.stmt, inner) for field in (form.lhs, form.rhs))
+        if in_place and tile.grid(problem)[2] == 1:
+            choice = Choice(Bring.WHOLE, Bring.WHOLE, True)
+        else:
+            choice = choose(problem, tile, (sides[0], sides[1]), self.target, 0, in_place=in_place)
+        return ProductPlan(product, problem, tile, choice)
+
+    def operand(self, value: Value, at: Stmt, inner: tuple[Stmt, ...]) -> Operand:
+        kind, load = _kind(value), load_of(value, self.index)
+        in_loop = any(self.index.inside(value, stmt) for stmt in inner)
+        if load is not None:
+            assert isinstance(load.value, Op)
+            tensor = next(v for _, v in load.value.operand_items())
+            if self.index.consumed.get(tensor, NEVER) <= self.index.position[at]:
+                load = None
+        return Operand(kind.dtype, kind.static_shape, load is not None, in_loop)
+
+    # --- where results go ---
+    def sink_of(self, root: Value) -> Sink:
+        """Straight to DDR when the sum, or what is computed of it element by element, is only stored."""
+        block = self.index.block[self.index.defs[root]]
+        shape, value = _kind(root).shape, root
+        while True:
+            uses = self.index.uses.get(value, ())
+            stmt = uses[0].stmt if len(uses) == 1 else None
+            if not isinstance(stmt, Let) or not isinstance(stmt.value, Op) or self.index.block[stmt] != block:
+                return self.collected(root)
+            op = stmt.value
+            if stores_tile(op) == uses[0].field and isinstance(op, Store) and stored_offsets(op, 0, 0) is not None:
+                return Sink(value, stmt, store=stmt)
+            made = stmt.target.type
+            if not isinstance(made, TileType) or made.shape != shape or not self.may_follow(op):
+                return self.collected(root)
+            value = stmt.target
+
+    def may_follow(self, op: Op) -> bool:
+        """Whether an operation on the sum may be done tile by tile: it works element by element, and either leaves the
+        accumulator together with it or runs on the same core."""
+        if not isinstance(op.loops, Elementwise) or op.effect is not Effect.PURE or op.writes or op.view_of:
+            return False
+        return self.folds(op) or not self.target.has_separate_cores
+
+    def folds(self, op: Op) -> bool:
+        """Whether a rounding is done on the way from the accumulator to DDR."""
+        edge = self.target.edge(ACC, DDR)
+        arrays = [value for _, value in op.operand_items()]
+        if not op.converts or not default_rounding(op) or edge is None or len(arrays) != 1:
+            return False
+        made = op.infer()
+        return edge.carries(arrays[0].dtype, made.dtype)
+
+    def collected(self, root: Value) -> Sink:
+        """In a temporary tensor, from where every consumer loads what it wants."""
+        value, at = root, self.index.defs[root]
+        uses = self.index.uses.get(root, ())
+        reader = uses[0].stmt if len(uses) == 1 else None
+        if isinstance(reader, Let) and isinstance(reader.value, Op) and self.folds(reader.value):
+            if self.index.block[reader] == self.index.block[at]:
+                value = reader.target
+        return Sink(value, at)
+
+
+def stored_offsets(op: Store, row: Scalar, col: Scalar) -> tuple[Scalar, ...] | None:
+    """Where the part at [row, col] of a stored tile goes; None when the region has another shape than the tile."""
+    kind = _kind(op.tile)
+    rank = len(op.offsets)
+    if op.shapes is not None and len(op.shapes) == 1:
+        if kind.shape[0] != 1 or rank < 1:
+            return None
+        return (*op.offsets[:-1], _plus(op.offsets[-1], col))
+    if op.shapes is not None and tuple(op.shapes[-2:]) != tuple(kind.valid):
+        return None
+    if rank < 2:
+        return None
+    return (*op.offsets[:-2], _plus(op.offsets[-2], row), _plus(op.offsets[-1], col))
+
+
+def _plus(a: Scalar, b: Scalar) -> Scalar:
+    return a + b
+
+
+def logical(kind: TileType, axis: int) -> int:
+    """The extent that has meaning, where it is known when compiling; else the physical one."""
+    valid, physical = kind.valid[axis], kind.static_shape[axis]
+    return max(1, valid) if isinstance(valid, int) else physical
+
+
+def _kind(value: Value) -> TileType:
+    assert isinstance(value.type, TileType)
+    return value.type
+
+
+__all__ = ["accumulator_field", "decide", "logical", "stored_offsets"]

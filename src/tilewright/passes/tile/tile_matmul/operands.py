@@ -1,0 +1,136 @@
+"""Windows of operands: what is read for one tile of a product, from the whole tile or from DDR again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+
+from tilewright.ir.layout import MemorySpace
+from tilewright.ir.nodes import Let
+from tilewright.ir.op import Level, Op
+from tilewright.ir.scalar import BinaryKind, Scalar, Shape, Value, binary, maximum, minimum
+from tilewright.ir.types import TileType
+from tilewright.ops.movement import Load, Move
+from tilewright.ops.shape import Slice, TransposeView
+from tilewright.passes.tile.tile_matmul.forms import Index
+
+Emit = Callable[[Op, Value], Value]
+"""Appends an operation that stands for a part of a value, and returns its result."""
+
+
+class Bring(Enum):
+    """How an operand reaches the matrix engine's memories."""
+
+    WHOLE = "whole"
+    """it is on chip as a whole; windows are taken from it"""
+    PANEL = "panel"
+    """its rows (of the right operand: columns) for one tile of the result are loaded, all of K"""
+    BLOCK = "block"
+    """each window is loaded by itself"""
+
+
+def load_of(value: Value, index: Index) -> Let | None:
+    """The load of which `value` is a plain view, so that a part of it can be loaded instead; None when it is more."""
+    stmt = index.defs.get(value)
+    op = stmt.value if isinstance(stmt, Let) else None
+    match op:
+        case Load():
+            return stmt if op.target_memory in (None, MemorySpace.MAT) and len(op.shapes) == 2 else None  # type: ignore[return-value]
+        case TransposeView():
+            return load_of(op.tile, index)
+        case Slice() if not op.drop_dims and op.valid_shape is None and not op.clamp and op.pad_value is None:
+            return load_of(op.tile, index)
+        case Move() if op.target_memory in (None, MemorySpace.MAT) and op.target_type is None:
+            return load_of(op.tile, index) if (op.blayout, op.slayout, op.pad_value) == (None, None, None) else None
+        case _:
+            return None
+
+
+def view_chain(value: Value, index: Index) -> list[Let]:
+    """The statements from `value` back to its load."""
+    found: list[Let] = []
+    while True:
+        stmt = index.defs[value]
+        assert isinstance(stmt, Let) and isinstance(stmt.value, Op)
+        found.append(stmt)
+        if isinstance(stmt.value, Load):
+            return found
+        value = next(operand for _, operand in stmt.value.operand_items())
+
+
+def is_turned(value: Value, index: Index) -> bool:
+    """Whether a plain view of a load shows it transposed."""
+    turned = False
+    for stmt in view_chain(value, index):
+        op = stmt.value
+        turned ^= isinstance(op, TransposeView) or (isinstance(op, Load) and op.transpose)
+    return turned
+
+
+def narrowed(
+    value: Value, offsets: Shape, extents: Shape, index: Index, emit: Emit, scalar: Callable[[Scalar], Scalar]
+) -> Value:
+    """The window [offsets, offsets + extents) of `value`, loaded from DDR. `scalar` gives what stands for the scalars
+    of the old program, `emit` what stands for its values."""
+    stmt = index.defs[value]
+    assert isinstance(stmt, Let)
+    op = stmt.value
+    match op:
+        case TransposeView():
+            inner = narrowed(op.tile, offsets[::-1], extents[::-1], index, emit, scalar)
+            return emit(op.replace(tile=inner), value)
+        case Slice():
+            moved = tuple(binary(BinaryKind.ADD, o, scalar(s)) for o, s in zip(offsets, op.offset, strict=True))
+            return narrowed(op.tile, moved, extents, index, emit, scalar)
+        case Move():
+            return narrowed(op.tile, offsets, extents, index, emit, scalar)
+        case Load():
+            return emit(_narrow_load(op, offsets, extents, scalar), value)
+        case _:
+            raise AssertionError(f"{value.name} is no view of a load")
+
+
+def _narrow_load(op: Load, offsets: Shape, extents: Shape, scalar: Callable[[Scalar], Scalar]) -> Load:
+    """The part of a load that gives a window of its tile."""
+    if op.transpose:
+        offsets, extents = offsets[::-1], extents[::-1]
+    old = tuple(scalar(offset) for offset in op.offsets)
+    rank = len(old)
+    moved = [binary(BinaryKind.ADD, a, b) for a, b in zip(old[-2:], offsets[-min(2, rank) :], strict=True)]
+    valid: Shape | None = None
+    if op.valid_shape is not None:
+        parts = zip((scalar(v) for v in op.valid_shape), op.shapes, offsets, extents, strict=True)
+        valid = tuple(part_of(v, p, o, e) for v, p, o, e in parts)
+    return op.replace(
+        tensor=op.tensor,
+        offsets=(*old[:-2], *moved),
+        shapes=extents,
+        valid_shape=None if valid == extents else valid,
+        target_memory=op.target_memory,
+    )
+
+
+def part_of(valid: Scalar, physical: Scalar, offset: Scalar, extent: Scalar) -> Scalar:
+    """How much of a window has meaning, along one dimension of a tile of which `valid` has."""
+    if valid == physical:
+        return extent
+    rest = binary(BinaryKind.SUB, valid, offset)
+    if isinstance(rest, int) and isinstance(extent, int):
+        return max(0, min(rest, extent))
+    return maximum(minimum(rest, extent), 0)
+
+
+def sliced(value: Value, offsets: Shape, extents: Shape, emit: Emit) -> Value:
+    """A window of a tile where it lies; the tile itself when that is all of it."""
+    kind = value.type
+    assert isinstance(kind, TileType)
+    if kind.shape == extents:
+        return value
+    valid = valid_part(kind, offsets, extents)
+    return emit(Slice(value, extents, offsets, valid, level=Level.TILE, span=value.span), value)
+
+
+def valid_part(kind: TileType, offsets: Shape, extents: Shape) -> Shape:
+    """How much of a window of a tile has meaning. Windows state it, so that it stays the same when the tile grows to
+    whole boxes."""
+    return tuple(part_of(*four) for four in zip(kind.valid, kind.shape, offsets, extents, strict=True))

@@ -1,0 +1,165 @@
+"""Rewriting: grids, K loops and windows, as the plan says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tilewright.ir.function import Function
+from tilewright.ir.layout import MemorySpace
+from tilewright.ir.nodes import For, If, Let, Stmt
+from tilewright.ir.op import Level, Op
+from tilewright.ir.prune import prune
+from tilewright.ir.rewrite import type_of
+from tilewright.ir.scalar import Scalar, Value
+from tilewright.ir.types import TileType
+from tilewright.ops.create import Create
+from tilewright.ops.movement import Load, Store
+from tilewright.passes.tile.tile_matmul.decide import stored_offsets
+from tilewright.passes.tile.tile_matmul.elements import ElementWriter
+from tilewright.passes.tile.tile_matmul.forms import Index, index_of
+from tilewright.passes.tile.tile_matmul.operands import Bring
+from tilewright.passes.tile.tile_matmul.plan import FunctionTiles, SumPlan
+from tilewright.passes.tile.tile_matmul.windows import Window, segments
+from tilewright.targets import Target
+
+
+def apply(function: Function, tiles: FunctionTiles, target: Target) -> Function:
+    """`function` as planned; itself when nothing is cut."""
+    if not tiles.sums and not tiles.products:
+        return function
+    return prune(_Tiler(tiles, index_of(function), target).function(function))
+
+
+class _Tiler(ElementWriter):
+    """Walks the function once. What a grid replaces is left standing, unread, and pruned afterwards."""
+
+    def __init__(self, tiles: FunctionTiles, index: Index, target: Target) -> None:
+        super().__init__(index, target)
+        self.tiles = tiles
+        self.at = {plan.sink.at: plan for plan in tiles.sums}
+
+    # --- statements ---
+    def visit_let(self, stmt: Let) -> None:
+        plan, product = self.at.get(stmt), self.tiles.products.get(stmt)
+        if plan is not None:
+            self.grid(plan, stmt)
+        elif product is not None:
+            window = Window(0, product.problem.m, 0, product.problem.n)
+            acc = self.accumulator(product)
+            with self.using({stmt: product}):
+                self.bind(stmt.target, self.product(product.product, acc, window))
+        elif stmt.target not in self.env:
+            super().visit_let(stmt)
+
+    def visit_for(self, stmt: For) -> None:
+        super().visit_for(stmt)
+        if stmt in self.at:
+            self.grid(self.at[stmt], stmt)
+
+    def visit_if(self, stmt: If) -> None:
+        super().visit_if(stmt)
+        if stmt in self.at:
+            self.grid(self.at[stmt], stmt)
+
+    # --- grids ---
+    def grid(self, plan: SumPlan, stmt: Stmt) -> None:
+        """Every tile of the sum in turn, each completed and sent out before the next begins."""
+        with self.using(plan.products, plan):
+            if plan.sink.store is not None:
+                self.stored(plan, plan.sink.store)
+            else:
+                self.collected(plan, stmt)
+
+    def stored(self, plan: SumPlan, stmt: Let) -> None:
+        op = stmt.value
+        assert isinstance(op, Store)
+
+        def store(window: Window, out: Value) -> Value:
+            tile = self.element(plan.sink.value, window)
+            assert isinstance(tile.type, TileType)
+            new = op.with_operands(lambda value: value if value is op.tile else self.get(value))
+            offsets = stored_offsets(new, window.row, window.col)
+            assert offsets is not None
+            shapes = None if op.shapes is None else tile.type.valid[-len(op.shapes) :]
+            if op.shapes is not None and len(op.shapes) > 2:
+                shapes = (*op.shapes[:-2], *tile.type.valid)
+            new = new.replace(tile=tile, output_tensor=out, offsets=offsets, shapes=shapes)
+            return self.let(new, stmt.target.name, stmt.span)
+
+        self.bind(stmt.target, self.tiles_of(plan, self.value(op.output_tensor), store))
+
+    def collected(self, plan: SumPlan, stmt: Stmt) -> None:
+        """The whole result in a temporary tensor, and loaded from there."""
+        value, span = plan.sink.value, stmt.span
+        kind = value.type
+        assert isinstance(kind, TileType)
+        shape, name = kind.static_shape, value.name
+        space = self.let(Create(shape, kind.dtype, level=Level.TENSOR, span=span), f"{name}_space", span)
+
+        def store(window: Window, out: Value) -> Value:
+            tile = self.element(value, window)
+            return self.let(Store(tile, (window.row, window.col), out, span=span), f"{name}_ddr", span)
+
+        held = self.tiles_of(plan, space, store)
+        valid = kind.valid if kind.view.valid_shape is not None else None
+        valid = None if valid is None else tuple(self.scalar(extent) for extent in valid)
+        self.bind(value, self.let(Load(held, (0, 0), shape, valid, span=span), name, span))
+
+    def tiles_of(self, plan: SumPlan, out: Value, store: Callable[[Window, Value], Value]) -> Value:
+        """The loops of the grid around `store`; the last version of `out`."""
+        kind = plan.root.type
+        assert isinstance(kind, TileType)
+        extents = tuple(
+            self.scalar(valid) if isinstance(valid, int) or self.is_known(valid) else physical
+            for valid, physical in zip(kind.valid, kind.static_shape, strict=True)
+        )
+        axes = ((extents[0], plan.m), (extents[1], plan.n))
+        outer, inner = axes if plan.rows_outside else axes[::-1]
+        for far in segments(*outer):
+
+            def outside(at: Scalar, held: Value, size: int = far.size) -> Value:
+                self.hold(plan, at, size)
+                for near in segments(*inner):
+
+                    def inside(other: Scalar, now: Value, width: int = near.size) -> Value:
+                        swapped = Window(other, width, at, size)
+                        return store(Window(at, size, other, width) if plan.rows_outside else swapped, now)
+
+                    held = self.over(near, held, inside, plan.root.name)
+                return held
+
+            out = self.over(far, out, outside, plan.root.name)
+        return out
+
+    def is_known(self, scalar: Scalar) -> bool:
+        """Whether a run-time extent of the result is there where the grid begins."""
+        return all(self.index.defs.get(value) is None for value in type_scalars(scalar))
+
+    def hold(self, plan: SumPlan, at: Scalar, size: int) -> None:
+        """The operand that stays while the inner loop runs is brought in front of it."""
+        if len(plan.products) != 1 or plan.slices.statements or plan.node is not self.only_product(plan):
+            return
+        product = next(iter(plan.products.values()))
+        op, form = product.product.op, product.product.form
+        field = form.lhs if plan.rows_outside else form.rhs
+        space = MemorySpace.LEFT if plan.rows_outside else MemorySpace.RIGHT
+        value: Value = getattr(op, field)
+        bring, depth = product.bring(field), product.problem.k
+        window = Window(at, size, 0, depth) if plan.rows_outside else Window(0, depth, at, size)
+        if product.steps == 1:
+            self.operand(value, window, window, space, bring)
+        elif bring is Bring.PANEL:
+            self.panel(value, window)
+
+    def only_product(self, plan: SumPlan) -> object:
+        return next(iter(plan.products.values())).product
+
+
+def type_scalars(scalar: Scalar) -> list[Value]:
+    """The values in a run-time extent."""
+    from tilewright.ir.scalar import values_in
+
+    return [] if isinstance(scalar, int) else list(values_in(scalar))
+
+
+__all__ = ["apply", "type_of", "Op"]

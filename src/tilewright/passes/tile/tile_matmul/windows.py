@@ -1,0 +1,52 @@
+"""Rectangles of a result, and the runs of equal ones that a loop covers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tilewright.ir.scalar import Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """`rows` x `cols` elements at [row, col]."""
+
+    row: Scalar
+    rows: int
+    col: Scalar
+    cols: int
+
+    @property
+    def offsets(self) -> tuple[Scalar, Scalar]:
+        return self.row, self.col
+
+    @property
+    def extents(self) -> tuple[int, int]:
+        return self.rows, self.cols
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Parts of `size` from `start` up to `stop`, which a run-time extent may cut short in the last one."""
+
+    start: int
+    stop: Scalar
+    size: int
+
+    @property
+    def single(self) -> bool:
+        return isinstance(self.stop, int) and self.stop <= self.start + self.size
+
+
+def segments(extent: Scalar, size: int, start: int = 0) -> Iterator[Segment]:
+    """`extent` from `start` in parts of `size`: those of full size, then what is left, which has its own size. An
+    extent that is known only at run time gives one run of parts of full size."""
+    if not isinstance(extent, int):
+        yield Segment(start, extent, size)
+        return
+    full = start + (extent - start) // size * size
+    if full > start:
+        yield Segment(start, full, size)
+    if full < extent:
+        yield Segment(full, extent, extent - full)
