@@ -7,9 +7,12 @@ any bit that differs, is one.
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 from collections.abc import Sequence
 from copy import deepcopy
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -33,19 +36,37 @@ from tilewright.ir.verify import verify
 from tilewright.targets import Target, load_target
 
 DECLINED = (UnsupportedError, CapacityError, NoRouteError, AccumulatorError)
-SCRATCHPAD = str(Path(__file__).parents[2] / "examples/targets/scratchpad.toml")
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SCRATCHPAD = str(EXAMPLES / "targets/scratchpad.toml")
 ASCEND = ("ascend910b", "ascend950")
 TARGETS = (*ASCEND, SCRATCHPAD, "x86_avx512")
 
 
-def same(wanted: Sequence[Any], found: Sequence[Any], where: str) -> None:
-    """Raises `MeaningError` at the first bit that differs."""
+def load_example(file: str) -> ModuleType:
+    """The module of an example, executed once."""
+    name = "example_" + file.removesuffix(".py").replace("/", "_")
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, EXAMPLES / file)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        spec.loader.exec_module(module)
+    return sys.modules[name]
+
+
+def same(wanted: Sequence[Any], found: Sequence[Any], where: str, tolerance: float = 0.0) -> None:
+    """Raises `MeaningError` at the first bit that differs, or the first number that is off by more than `tolerance`."""
     if len(wanted) != len(found):
         raise MeaningError(f"{where}: {len(wanted)} outputs wanted, {len(found)} found")
     for position, (left, right) in enumerate(zip(wanted, found, strict=True)):
         difference = first_difference(left, right)
-        if difference is not None:
+        if difference is not None and not (tolerance and _close(left, right, tolerance)):
             raise MeaningError(f"{where}: output {position} differs: {difference}")
+
+
+def _close(left: Any, right: Any, tolerance: float) -> bool:
+    a, b = np.asarray(left).astype(np.float64), np.asarray(right).astype(np.float64)
+    return a.shape == b.shape and np.allclose(a, b, tolerance, tolerance, equal_nan=True)
 
 
 def judge_passes(program: Program, target: Target, arguments: list[Any], wanted: Sequence[Any]) -> Program:
@@ -74,9 +95,17 @@ def judge_native(program: Program, arguments: list[Any], wanted: Sequence[Any]) 
     same(wanted, [*results[: len(results) - implicit], *own], "native code")
 
 
-def judge_pto(placed: Program, target: Target, arguments: list[Any], wanted: Sequence[Any], **options: Any) -> None:
-    """The assembler's text: without a finding, and executed by the emulator. Outputs that the entry makes itself are
-    workspaces of the manifest, and given here as arguments."""
+def judge_pto(
+    placed: Program,
+    target: Target,
+    arguments: list[Any],
+    wanted: Sequence[Any],
+    *,
+    tolerance: float = 0.0,
+    **options: Any,
+) -> None:
+    """The assembler's text: without a finding, and executed by the emulator (which may sum in another order). Outputs
+    that the entry makes itself are workspaces of the manifest, and given here as arguments."""
     module = emit_pto(placed, target, **options)
     manifest = dict(module.manifest)
     for name, text in module.texts.items():
@@ -100,11 +129,11 @@ def judge_pto(placed: Program, target: Target, arguments: list[Any], wanted: Seq
         results.append(memory[name])
     launch(manifest, module.texts, memory, sync=options.get("sync", manifest["sync"]))
     if placed.main.kind is FunctionKind.INCORE:  # what a kernel returns are its outputs
-        same(wanted[len(wanted) - len(own) :], own, f"{target.name} emulated")
+        same(wanted[len(wanted) - len(own) :], own, f"{target.name} emulated", tolerance)
         return
     implicit = placed.main.attr("implicit_outputs", 0)
     assert isinstance(implicit, int)
-    same(wanted, [*results[: len(results) - implicit], *own], f"{target.name} emulated")
+    same(wanted, [*results[: len(results) - implicit], *own], f"{target.name} emulated", tolerance)
 
 
 def has_masks(program: Program) -> bool:

@@ -1,0 +1,98 @@
+"""Every example against its own NumPy reference: in the interpreter, as machine code, and as the assembler's text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from properties.judges import ASCEND, EXAMPLES, judge_native, judge_passes, judge_pto, load_example
+from support import TAILS, Array
+
+from tilewright.errors import TilewrightError
+from tilewright.execute import interpret
+from tilewright.frontend import read_program
+from tilewright.ir.dtypes import from_numpy
+from tilewright.ir.function import Program
+from tilewright.ir.types import TensorType
+from tilewright.targets import load_target
+
+
+@dataclass(frozen=True)
+class Example:
+    """A file, its kernel, sizes to try, and how far rounding may take the kernel from NumPy's own order of work."""
+
+    file: str
+    kernel: str
+    sizes: tuple[tuple[int, ...], ...]
+    tolerance: float = 0.0
+
+
+BLOCKS = ((1, 64), (15, 64), (16, 64), (17, 64), (63, 64), (64, 128), (65, 64), (200, 64))
+EXAMPLES_RUN = (
+    Example("elementwise.py", "chain", BLOCKS, 1e-6),
+    Example("softmax.py", "softmax", BLOCKS, 1e-5),
+    Example("rmsnorm.py", "rmsnorm", BLOCKS, 1e-4),
+    Example("matmul.py", "matmul", ((64, 64, 64), (128, 64, 192))),
+    Example("chained_matmul.py", "chained", tuple((rows, 64, 48, 80) for rows in TAILS)),
+)
+
+
+def cases(rows: tuple[int, ...] = ()) -> list[Any]:
+    """Each example with each size; with `rows`, the sizes that start so, and each example's last."""
+    return [
+        pytest.param(example, size, id=f"{example.file.removesuffix('.py')}-{'x'.join(map(str, size))}")
+        for example in EXAMPLES_RUN
+        for size in example.sizes
+        if not rows or size[0] in rows or size is example.sizes[-1]
+    ]
+
+
+def program_of(example: Example, arguments: list[Array]) -> Program:
+    kernel = getattr(load_example(example.file), example.kernel)
+    return read_program(kernel.source, [TensorType(a.shape, from_numpy(a.dtype)) for a in arguments])
+
+
+def close(found: Array, wanted: Array, tolerance: float) -> None:
+    np.testing.assert_allclose(found.astype(np.float64), wanted.astype(np.float64), tolerance, tolerance)
+
+
+@pytest.mark.parametrize(("example", "size"), cases())
+def test_interpreted_and_native(example: Example, size: tuple[int, ...]) -> None:
+    module = load_example(example.file)
+    arguments = list(module.arguments(*size))
+    wanted = module.reference(*arguments)
+    program = program_of(example, arguments)
+    own = [a.copy() for a in arguments]
+    results = interpret(program, own)
+    close(own[-1], wanted, example.tolerance)
+    compiled = [a.copy() for a in arguments]
+    getattr(module, example.kernel)(*compiled)
+    close(compiled[-1], wanted, example.tolerance)
+    if not example.tolerance:
+        judge_native(program, arguments, [*results, *own])
+
+
+@pytest.mark.parametrize("machine", ASCEND)
+@pytest.mark.parametrize(("example", "size"), cases((1, 17)))
+def test_on_ascend(example: Example, size: tuple[int, ...], machine: str) -> None:
+    """What the kernel gives is the interpreter's answer, after every pass to the bit."""
+    arguments = list(load_example(example.file).arguments(*size))
+    program = program_of(example, arguments)
+    own = [a.copy() for a in arguments]
+    results = interpret(program, own)
+    target = load_target(machine)
+    placed = judge_passes(program, target, arguments, [*results, *own])
+    judge_pto(placed, target, arguments, [*results, *own], tolerance=example.tolerance)
+
+
+def test_every_example_is_here() -> None:
+    files = {path.relative_to(EXAMPLES).as_posix() for path in EXAMPLES.glob("*.py")}
+    assert files == {example.file for example in EXAMPLES_RUN}
+
+
+def test_a_size_that_the_matmul_does_not_take_is_refused() -> None:
+    module = load_example("matmul.py")
+    with pytest.raises(TilewrightError):
+        module.matmul(*module.arguments(100, 64, 64))
