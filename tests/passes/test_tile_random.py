@@ -24,6 +24,9 @@ from tilewright.ops.select import Cmp, Sel
 from tilewright.ops.shape import Reshape, SetValidShape, Slice, TransposeView
 
 SIZES = (1, 8, 15, 16, 17, 32, 33, 40)
+ONCE_WRONG = (25, 36, 108, 114, 241, 274, 299, 335, 356, 477)
+"""Seeds whose programs a pass once got wrong."""
+
 TARGETS = ("ascend910b", "ascend950", "x86_amx", "generic")
 
 
@@ -167,7 +170,7 @@ def kind(value: Value) -> TileType:
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", (*range(12), *ONCE_WRONG))
 def test_random_programs(target: str, seed: int) -> None:
     program = Drawer(seed).program()
     try:

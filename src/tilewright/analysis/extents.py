@@ -37,8 +37,10 @@ class Extents:
     shapes: dict[Value, tuple[int, ...]] = field(default_factory=dict[Value, tuple[int, ...]])
     vectors: set[Value] = field(default_factory=set[Value])
     """column vectors: [M, 1] tiles whose elements lie together"""
-    rearranging: list[tuple[Value, Value]] = field(default_factory=list[tuple[Value, Value]])
-    """(result, source) of views that are neither windows nor exchanges of dimensions: reshapes"""
+    rows: set[Value] = field(default_factory=set[Value])
+    """rows [1, N] that products start from, and what they come from: plain rows, whatever boxes their memory has"""
+    sources: dict[Value, Value] = field(default_factory=dict[Value, Value])
+    """the tile that another one is a copy or a view of"""
     windows: list[tuple[Value, Value, tuple[int, ...]]] = field(
         default_factory=list[tuple[Value, Value, tuple[int, ...]]]
     )
@@ -132,20 +134,34 @@ def _tie_op(found: Extents, made: Value, op: Op, marked: set[Dim]) -> None:
             found.tie((lhs, rank - 2), (made, rank - 2))
             found.tie((rhs, rank - 1), (made, rank - 1))
             found.tie((lhs, rank - 1), (rhs, rank - 2))
+            if form.acc is not None and form.acc_map is Map.COLUMN:
+                _tie_row(found, made, getattr(op, form.acc))
         case Index() as form:
             source = getattr(op, form.source)
             if isinstance(source.type, TileType):
+                found.sources[made] = source
                 _tie_index(found, made, source, op, form)
                 _mark_turned(made, source, op, marked)
         case _:
             pass
 
 
+def _tie_row(found: Extents, made: Value, row: Value) -> None:
+    """The row that a product starts from has its columns, and lies as one row wherever it comes from."""
+    rank = tile_type(made).rank
+    found.tie((row, rank - 1), (made, rank - 1))
+    source: Value | None = row
+    while source is not None and tile_type(source).shape[-2] == 1:
+        found.rows.add(source)
+        source = found.sources.get(source)
+
+
 def _mark_turned(made: Value, source: Value, op: Op, marked: set[Dim]) -> None:
     """A row seen as a column, or a column as a row: the column's elements lie together."""
     for column, row in ((made, source), (source, made)):
         tall, wide = tile_type(column).shape, tile_type(row).shape
-        if op.view_of is not None and len(tall) == len(wide) == 2 and tall[::-1] == wide and tall[1] == 1:
+        turned = tall != wide and tall[::-1] == wide
+        if op.view_of is not None and turned and len(tall) == 2 and tall[1] == 1:
             marked.add((column, 1))
 
 
@@ -181,9 +197,7 @@ def _tie_index(found: Extents, made: Value, source: Value, op: Op, form: Index) 
         for axis, scalar in enumerate(mapped):  # a reshape into the same shape
             if index_of(scalar, indices) is None:
                 found.tie((source, axis), (made, axis))
-    if rearranges(op, tile_type(made)):
-        found.rearranging.append((made, source))
-    elif window:
+    if window and not rearranges(op, tile_type(made)):
         found.windows.append((made, source, tuple(axes)))
 
 
@@ -230,6 +244,8 @@ def box_of(value: Value, found: Extents) -> tuple[int, int]:
 def _spared(value: Value, found: Extents, layout: Layout) -> bool:
     """Whether the one row, or the one column, of a vector stays one."""
     shape = tile_type(value).static_shape
+    if value in found.rows:
+        return True
     return value in found.vectors or len(shape) < 2 or shape[-1] != 1 or layout.slayout is not SLayout.NONE_BOX
 
 
@@ -238,6 +254,8 @@ def plain_layout(value: Value, found: Extents) -> Layout:
     kind = tile_type(value)
     assert kind.space is not None
     shape = kind.static_shape
+    if value in found.rows:
+        return ROW_MAJOR
     layout = found.target.layout(kind.space, shape)
     if len(shape) < 2 or shape[-1] != 1 or layout.slayout is not SLayout.NONE_BOX:
         return layout

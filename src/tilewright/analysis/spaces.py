@@ -100,7 +100,12 @@ def rearranges(op: Op, made: TileType) -> bool:
         return False
     indices = tuple(Value(f"i{axis}", ScalarType(INDEX)) for axis in range(made.rank))
     mapped = form.map(op, *indices)
-    return any(index_of(scalar, indices) is None and _reads(scalar, indices) for scalar in mapped)
+    if any(index_of(scalar, indices) is None and _reads(scalar, indices) for scalar in mapped):
+        return True
+    if len(mapped) != len(indices) or not states_shape(op):
+        return False
+    # A vector turned over by a reshape: the bytes stay, and the layout becomes the space's.
+    return any(index_of(s, indices) not in (None, index) for s, index in zip(mapped, indices, strict=True))
 
 
 def transposes(op: object, made: Value) -> bool:
@@ -113,6 +118,13 @@ def transposes(op: object, made: Value) -> bool:
     indices = tuple(Value(f"i{axis}", ScalarType(INDEX)) for axis in range(kind.rank))
     last = op.loops.map(op, *indices)[-1]
     return not isinstance(last, int) and indices[-2] in values_in(last)
+
+
+def states_shape(op: Op) -> bool:
+    """Whether the op says the shape of its result, rather than having it follow from the operand's."""
+    made = op.infer()
+    stated = (getattr(op, field.name) for field in op.fields if field.kind is Kind.SCALARS)
+    return isinstance(made, TileType) and any(shape == made.shape for shape in stated)
 
 
 def index_of(scalar: Scalar, indices: tuple[Value, ...]) -> Value | None:

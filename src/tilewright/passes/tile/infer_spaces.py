@@ -13,7 +13,8 @@ The plan (`analysis.space_plan`) says where each tile lives; this pass writes it
 space and enclosing block, as late as its first consumer, and outside a loop that does not change the value where the
 capacity allows. A rounding of an accumulator becomes part of the move or store that follows it.
 
-Refuses: nothing. A move without a route is refused where routes are made (`legalize_moves`)."""
+Refuses: zeros that start an accumulator and that a first product may not overwrite (`AccumulatorError`). A move without
+a route is refused where routes are made (`legalize_moves`)."""
 
 from __future__ import annotations
 

@@ -6,8 +6,6 @@ as they are wanted."""
 
 from __future__ import annotations
 
-from math import prod
-
 from tilewright.analysis.extents import Extents, box_of, extents_of, plain_layout, tile_type
 from tilewright.analysis.footprint import MASK_ROW_BYTES, packs_masks
 from tilewright.analysis.spaces import DDR, nbytes_of, placing_attribute, read_tensor, tile_operands
@@ -15,7 +13,7 @@ from tilewright.analysis.uses import definitions_of
 from tilewright.errors import Span, UnsupportedError
 from tilewright.ir.dtypes import BOOL
 from tilewright.ir.function import Function
-from tilewright.ir.layout import COL_MAJOR, MemorySpace, SLayout
+from tilewright.ir.layout import COL_MAJOR, ROW_MAJOR, MemorySpace, SLayout
 from tilewright.ir.loops import Reduce
 from tilewright.ir.nodes import Let, Stmt
 from tilewright.ir.op import Level, Op
@@ -31,36 +29,28 @@ from tilewright.targets import Target
 def resize(function: Function, target: Target) -> Function:
     """`function` with every tile's physical shape as `analysis.extents` plans it."""
     found = extents_of(function, target)
-    moved = {made for made, source in found.rearranging if _must_move(made, source, found)}
-    moved |= {made for made, source, _ in found.windows if is_cut(made, source, found)}
-    moved |= {made for made, op in found.views.items() if isinstance(op, Reshape) and _grew_apart(made, op.tile, found)}
-    if not moved and not any(found.changed(value) for value in found.tiles):
+    moved = {made for made, source, _ in found.windows if is_cut(made, source, found)}
+    moved |= {made for made, op in found.views.items() if isinstance(op, Reshape) and _must_move(made, op.tile, found)}
+    if not moved and not any(found.changed(value) or _is_relaid(value, found) for value in found.tiles):
         return function
     return _Resizer(found, moved, target, definitions_of(function)).function(function)
 
 
 def _must_move(made: Value, source: Value, found: Extents) -> bool:
-    """Whether a reshape cannot be a view: a shape grew, or one of the tiles is boxed."""
-    if tile_type(made).shape == tile_type(source).shape:
-        return False
-    boxed = any(plain_layout(value, found).slayout is not SLayout.NONE_BOX for value in (made, source))
-    wide = any(plain_layout(v, found) == COL_MAJOR and tile_type(v).shape[-1] != 1 for v in (made, source))
-    return boxed or wide or found.changed(made) or found.changed(source)
-
-
-def column_reduced(stmt: Let, op: Op, target: Target) -> UnsupportedError:
-    """A reduction of what lies column by column, which instructions do not read."""
-    return UnsupportedError(
-        f"{target.name} has no {op.qualified_name} on a column vector",
-        span=stmt.span,
-        found=", ".join(repr(value.type) for _, value in tile_operands(op)),
-        help="reshape it to a row [1, M] and reduce that",
-    )
-
-
-def _grew_apart(made: Value, source: Value, found: Extents) -> bool:
-    """Whether the two sides of a reshape no longer hold equally many elements."""
-    return prod(found.shapes[made]) != prod(found.shapes[source])
+    """Whether a reshape cannot be a view. It is one into the same shape; from a row to a column that lies column by
+    column, and back; and where both shapes stay what they were and lie row by row."""
+    old, new = tile_type(source).static_shape, tile_type(made).static_shape
+    was, becomes = found.shapes[source], found.shapes[made]
+    if old == new:
+        return was != becomes
+    layouts = [plain_layout(value, found) for value in (made, source)]
+    if any(layout.slayout is not SLayout.NONE_BOX for layout in layouts):
+        return True
+    if len(old) == 2 and old[::-1] == new and 1 in old:
+        column = becomes if new[1] == 1 else was
+        return was[::-1] != becomes or column[1] != 1
+    wide = any(layout == COL_MAJOR and shape[-1] != 1 for shape, layout in zip((new, old), layouts, strict=True))
+    return wide or was != old or becomes != new
 
 
 def is_cut(made: Value, source: Value, found: Extents) -> bool:
@@ -81,6 +71,24 @@ def is_cut(made: Value, source: Value, found: Extents) -> bool:
 def _is_multiple(offset: Scalar, side: int) -> bool:
     terms, constant = linear_terms(offset)
     return constant % side == 0 and all(factor % side == 0 for factor in terms.values())
+
+
+def _is_relaid(value: Value, found: Extents) -> bool:
+    """Whether a tile is a plain row in a memory of boxes, which its type has to say."""
+    kind = tile_type(value)
+    assert kind.space is not None
+    implied = found.target.layout(kind.space, kind.static_shape)
+    return value in found.rows and kind.view.layout is None and implied.slayout is not SLayout.NONE_BOX
+
+
+def column_reduced(stmt: Let, op: Op, target: Target) -> UnsupportedError:
+    """A reduction of what lies column by column, which instructions do not read."""
+    return UnsupportedError(
+        f"{target.name} has no {op.qualified_name} on a column vector",
+        span=stmt.span,
+        found=", ".join(repr(value.type) for _, value in tile_operands(op)),
+        help="reshape it to a row [1, M] and reduce that",
+    )
 
 
 class _Resizer(Rewriter):
@@ -119,11 +127,13 @@ class _Resizer(Rewriter):
                 found=repr(inferred),
                 help="use shapes that are multiples of the box, and valid_shape for the part that has meaning",
             )
-        if new is op:
+        relaid = _is_relaid(made, self.found)
+        if new is op and not relaid:
             self.emit(stmt)
             return
         kind = placed_like(inferred, made.type.substitute(self.get))
-        self.emit(Let(self.retype(made, kind), new, span=stmt.span))
+        assert isinstance(kind, TileType)
+        self.emit(Let(self.retype(made, kind.with_(layout=ROW_MAJOR) if relaid else kind), new, span=stmt.span))
 
     # --- reshapes ---
     def through_memory(self, stmt: Let, op: Op) -> None:
@@ -140,8 +150,8 @@ class _Resizer(Rewriter):
             offsets, seen = tuple(self.scalar(offset) for offset in op.offset), shape
         valid = tuple(self.scalar(extent) for extent in made.valid)
         wanted = self.found.shapes[stmt.target]
-        column = stmt.target in self.found.vectors  # comes as a row, and is a column by a view alone
-        if column:
+        column = stmt.target in self.found.vectors and wanted[-1] == 1
+        if column:  # it comes as a row, and is a column by a view alone
             offsets, seen, valid, wanted = offsets[::-1], seen[::-1], valid[::-1], wanted[::-1]
         if seen != shape:
             held = self.let(Reshape(held, seen, level=Level.TENSOR, span=span), f"{name}_view", span)
@@ -175,9 +185,12 @@ class _Resizer(Rewriter):
         """`source` loaded to `space`; transposed there, since nothing turns on the way into plain rows."""
         name, kind = f"{source.name}_{space.value.lower()}", tile_type(source)
         turns = isinstance(load, Load) and load.transpose
-        shape = kind.static_shape[::-1] if turns else kind.static_shape
+        shape = self.target.physical_shape(space, kind.static_shape, kind.dtype)
+        if turns:  # whole rows both before and after
+            before = self.target.physical_shape(space, kind.static_shape[::-1], kind.dtype)
+            shape = tuple(map(max, before, shape[::-1]))
         plain = load.replace(transpose=False) if turns else load
-        made = self.let(plain.resized(self.target.physical_shape(space, shape, kind.dtype)), name, span)
+        made = self.let(plain.resized(shape), name, span)
         return self.let(Transpose(made, 0, 1, span=span), f"{name}_t", span) if turns else made
 
     def leaves(self, space: MemorySpace, kind: TileType) -> bool:
