@@ -61,7 +61,7 @@ def survivors(name: str, sync: str, machine: str) -> tuple[int, list[dict[str, s
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("sync", "machine"), WAYS, ids="-".join)
+@pytest.mark.parametrize(("sync", "machine"), WAYS, ids=["-".join(way) for way in WAYS])
 @pytest.mark.parametrize("name", SAMPLES)
 def test_faults_are_noticed(name: str, sync: str, machine: str, request: pytest.FixtureRequest) -> None:
     planted, left = survivors(name, sync, machine)

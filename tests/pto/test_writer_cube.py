@@ -67,6 +67,25 @@ def left_turned_i8(a: pl.Tensor, b: pl.Tensor, o: pl.Out[pl.Tensor]):
 
 
 @pl.jit
+def biased(a: pl.Tensor, b: pl.Tensor, c: pl.Tensor, o: pl.Out[pl.Tensor]):
+    with pl.at(level=CORE):
+        o[:] = pl.matmul_bias(a, b, c, out_dtype=pl.FP32)
+    return o
+
+
+@pl.jit
+def put_together(a: pl.Tensor, b: pl.Tensor, c: pl.Tensor, o: pl.Out[pl.Tensor]):
+    """Two products fill the halves of a tile in L1, which the third product reads."""
+    for _ in pl.parallel(0, 1, 1):
+        y = pl.load(b, [0, 0], [32, 64])
+        t = pl.tile.create([64, 64], pl.FP32, target_memory=pl.Mem.Mat)
+        t = pl.assemble(t, pl.matmul(pl.load(a, [0, 0], [32, 32]), y), [0, 0])
+        t = pl.assemble(t, pl.matmul(pl.load(a, [32, 0], [32, 32]), y), [32, 0])
+        o = pl.store(pl.matmul(t, pl.load(c, [0, 0], [64, 16])), [0, 0], o)
+    return o
+
+
+@pl.jit
 def two_layers(a: pl.Tensor, b: pl.Tensor, c: pl.Tensor, o: pl.Out[pl.Tensor]):
     with pl.at(level=CORE):
         o[:] = pl.relu(a @ b) @ c
@@ -164,6 +183,12 @@ class TestProducts:
         (text,) = same(summed, args, machine, **options).texts.values()
         assert "pto.tmatmul.acc" in text
 
+    @pytest.mark.parametrize("columns", [1, 16, 33, 64])
+    def test_bias(self, columns: int, machine: str) -> None:
+        a, b = integers(17, 72, dtype=np.float16), integers(72, columns, dtype=np.float16)
+        (text,) = same(biased, [a, b, integers(1, columns), zeros(17, columns)], machine).texts.values()
+        assert "pto.tmatmul.bias" in text
+
     def test_atomic_stores(self, machine: str) -> None:
         (text,) = same(summed_atomically, [integers(64, 64), integers(16, 64)], machine).texts.values()
         assert "atomic_add" in text
@@ -186,6 +211,14 @@ class TestBothCores:
 
     def test_memory_that_both_cores_use(self, options: dict[str, Any], machine: str) -> None:
         same(through_memory, [integers(64, 64), integers(64, 32), zeros(64, 64), zeros(64, 32)], machine, **options)
+
+
+@pytest.mark.parametrize("options", [{}, {"sync": "explicit"}, {"level": 2}], ids=str)
+def test_products_put_together_in_l1(options: dict[str, Any]) -> None:
+    """The 910B has no f32 in L1 that comes from an accumulator."""
+    args = [integers(64, 32), integers(32, 64), integers(64, 16), zeros(64, 16)]
+    (text,) = same(put_together, args, "ascend950", **options).texts.values()
+    assert "pto.tinsert" in text
 
 
 def test_the_950_joins_both_cores_in_one_function() -> None:

@@ -240,6 +240,15 @@ def three_dimensions(a: pl.Tensor, o: pl.Out[pl.Tensor]):
 
 
 @pl.jit
+def five_dimensions(a: pl.Tensor, o: pl.Out[pl.Tensor]):
+    for i in pl.parallel(0, a.shape[0], 1):
+        for j in pl.range(a.shape[2]):
+            t = pl.load(a, [i, 1, j, 3, 0], [1, 1, 1, 5, 24])
+            o = pl.store(t + 1.0, [i, 0, j, 0, 8], o)
+    return o
+
+
+@pl.jit
 def counted(a: pl.Tensor, o: pl.Out[pl.Tensor]):
     for i in pl.parallel(0, a.shape[0], 16):
         acc = pl.load(a, [i, 0], [16, 64])
@@ -255,9 +264,36 @@ def counted(a: pl.Tensor, o: pl.Out[pl.Tensor]):
 
 
 @pl.jit
+def changed_in_one_arm(a: pl.Tensor, o: pl.Out[pl.Tensor]):
+    for i in pl.parallel(0, a.shape[0], 16):
+        acc = pl.load(a, [i, 0], [16, 64])
+        for j in pl.range(3):
+            if j % 2 == 0:
+                acc = acc + 1.0
+            else:
+                acc = acc * 2.0
+        o = pl.store(acc, [i, 0], o)
+    return o
+
+
+@pl.jit
 def filled(a: pl.Tensor, o: pl.Out[pl.Tensor]):
     for _ in pl.parallel(0, 1, 1):
         o = pl.store(pl.tile.full([16, 64], pl.FP32, 3.0) + pl.load(a, [0, 0], [16, 64]), [0, 0], o)
+    return o
+
+
+@pl.jit
+def joined(a: pl.Tensor, o: pl.Out[pl.Tensor]):
+    """Operands of which different parts are valid: the result has what all have."""
+    for i in pl.parallel(0, a.shape[0], 16):
+        rows = pl.min(16, a.shape[0] - i)
+        x = pl.load(a, [i, 0], [16, 64], valid_shape=[rows, 64])
+        whole = pl.tile.full([16, 64], pl.FP32, 2.0)
+        some = pl.tile.full([16, 64], pl.FP32, 3.0)
+        y = pl.maximum(x * whole, pl.set_validshape(some, rows, 50))
+        z = pl.sel(pl.cmp(whole, y, cmp_type=2), y, pl.row_expand_add(whole, pl.row_max(x)))
+        o = pl.store(pl.col_expand_sub(z, pl.col_max(whole)), [i, 0], o)
     return o
 
 
@@ -276,7 +312,10 @@ VIEWS: dict[str, tuple[Any, list[Array]]] = {
     "turned": (turned, [integers(16, 32), zeros(32, 16)]),
     "one column": (one_column, [integers(16, 64), zeros(16, 64)]),
     "three dimensions": (three_dimensions, [integers(5, 16, 64), zeros(5, 16, 64)]),
+    "five dimensions": (five_dimensions, [integers(2, 3, 2, 9, 24), zeros(2, 1, 2, 5, 40)]),
     "counted": (counted, [integers(64, 64), zeros(64, 64)]),
+    "changed in one arm": (changed_in_one_arm, [integers(64, 64), zeros(64, 64)]),
+    "joined": (joined, [integers(40, 64), zeros(40, 50)]),
     "filled": (filled, [integers(16, 64), zeros(16, 64)]),
 }
 

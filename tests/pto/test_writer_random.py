@@ -1,7 +1,7 @@
 """Programs drawn at random: loops that carry tiles, branches, slices, stores in between, little memory.
 
-Each is legal and leaves what the interpreter leaves, with the assembler's flags and with ours; small integers keep every
-result exact. Little memory makes addresses shared, which is where a missing flag shows.
+Each is legal and leaves what the interpreter leaves, with the assembler's flags and with ours; small integers keep
+every result exact. Little memory makes addresses shared, which is where a missing flag shows.
 """
 
 from __future__ import annotations
@@ -13,39 +13,45 @@ from pto.writing import MACHINES, Array, execute, findings, interpreted
 from tilewright.codegen.pto.writer import emit_pto
 from tilewright.compiler import lower
 from tilewright.frontend import parse
-from tilewright.targets import load_target
+from tilewright.targets import Target, load_target
 
-ROWS, COLUMNS, REGIONS = 16, 32, 6
-HEAD = f"""
+COLUMNS, REGIONS = 32, 6
+
+
+def head(rows: int) -> str:
+    return f"""
 import tilewright.language as pl
 
 @pl.program(entry="main")
 class Main:
     @pl.function(type=pl.FunctionType.InCore)
-    def main(self, a: pl.Tensor[[{ROWS * REGIONS}, {COLUMNS}], pl.FP32],
-             out: pl.InOut[pl.Tensor[[{ROWS * REGIONS}, {COLUMNS}], pl.FP32]]):
+    def main(self, a: pl.Tensor[[{rows * REGIONS}, {COLUMNS}], pl.FP32],
+             out: pl.InOut[pl.Tensor[[{rows * REGIONS}, {COLUMNS}], pl.FP32]]):
 """
 
 
 class Drawn:
-    """The source of one program. `names` are the tiles that are defined where the next statement stands."""
+    """The source of one program. `names` are the tiles that are defined where the next statement stands. `products`:
+    tiles are square and may be multiplied, so that both kinds of core work; everything stays between -3 and 3."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, products: bool = False) -> None:
+        self.products = products
+        self.rows = COLUMNS if products else 16
         self.random = np.random.default_rng(seed)
         self.lines: list[str] = []
-        self.names = ["t0", "t1"]
+        self.names: list[str] = ["t0", "t1"]
         self.count = 2
-        self.valid = int(self.random.choice([ROWS, ROWS, 1, 15]))
-        for name, at in (("t0", 0), ("t1", ROWS)):
+        self.valid = self.rows if products else int(self.random.choice([16, 16, 1, 15]))
+        for name, at in (("t0", 0), ("t1", self.rows)):
             self.line(2, f"{name} = {self.load(str(at))}")
         for _ in range(int(self.random.integers(3, 7))):
             self.statement(2, 0)
         for region, name in enumerate(self.names[-3:]):
-            self.line(2, f"out = pl.store({name}, [{region * ROWS}, 0], out)")
+            self.line(2, f"out = pl.store({name}, [{region * self.rows}, 0], out)")
         self.line(2, "return out")
 
     def load(self, row: str) -> str:
-        shape = f"[{ROWS}, {COLUMNS}]"
+        shape = f"[{self.rows}, {COLUMNS}]"
         return f"pl.load(a, [{row}, 0], {shape}, valid_shape=[{self.valid}, {COLUMNS}])"
 
     def line(self, depth: int, text: str) -> None:
@@ -55,12 +61,19 @@ class Drawn:
         return str(self.random.choice(self.names))
 
     def expression(self, index: str | None) -> str:
+        if not self.products:
+            return self.plain(index)
+        product = f"pl.matmul({self.pick()}, {self.pick()})"
+        return f"pl.minimum(pl.maximum({product if self.random.integers(3) == 0 else self.plain(index)}, -3.0), 3.0)"
+
+    def plain(self, index: str | None) -> str:
         x, y = self.pick(), self.pick()
+        region = f"({index} % {REGIONS}) * {self.rows}" if index else "32"
         ways = [
             f"{x} + {y}", f"{x} - {y}", f"pl.maximum({x}, {y})", f"pl.minimum({x}, {y})", f"{x} + 1.0",
             f"pl.minimum(pl.maximum({x} * 2.0, -50.0), 50.0)", f"pl.neg({x})", f"pl.relu({x})",
             f"pl.row_expand_sub({x}, pl.row_max({y}))", f"pl.col_expand_add({x}, pl.col_min({y}))",
-            f"pl.sel(pl.cmp({x}, {y}, cmp_type=4), {x}, {y})", self.load(f"({index} % {REGIONS}) * {ROWS}" if index else "32"),
+            f"pl.sel(pl.cmp({x}, {y}, cmp_type=4), {x}, {y})", self.load(region),
         ]  # fmt: skip
         return ways[int(self.random.integers(len(ways)))]
 
@@ -72,7 +85,8 @@ class Drawn:
         elif kind == 1 and index is not None:
             self.branch(depth, nesting, index)
         elif kind == 2:
-            row = f"({index} % {REGIONS}) * {ROWS}" if index else str(int(self.random.integers(REGIONS)) * ROWS)
+            region = str(int(self.random.integers(REGIONS))) if index is None else f"({index} % {REGIONS})"
+            row = f"{region} * {self.rows}"
             self.line(depth, f"out = pl.store({self.pick()}, [{row}, 0], out)")
         elif kind == 3 and nesting:
             self.line(depth, f"{self.pick()} = {self.expression(index)}")
@@ -103,32 +117,42 @@ class Drawn:
 
     @property
     def source(self) -> str:
-        return HEAD + "\n".join(self.lines) + "\n"
+        return head(self.rows) + "\n".join(self.lines) + "\n"
 
 
-def arguments(seed: int) -> list[Array]:
+def arguments(seed: int, rows: int = 16) -> list[Array]:
     random = np.random.default_rng(seed)
-    shape = (ROWS * REGIONS, COLUMNS)
-    return [random.integers(-4, 5, shape).astype(np.float32) for _ in range(2)]
+    shape = (rows * REGIONS, COLUMNS)
+    return [random.integers(-3, 4, shape).astype(np.float32) for _ in range(2)]
+
+
+def check_program(source: str, args: list[Array], target: Target) -> None:
+    after = lower(parse(source), target)
+    wanted = interpreted(after, args)
+    for sync in ("auto", "explicit"):
+        module = emit_pto(after, target, sync=sync)
+        assert findings(module) == []
+        for left, right in zip(wanted, execute(module, args), strict=True):
+            np.testing.assert_array_equal(right, left)
 
 
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("seed", range(25))
-def test_random_program(seed: int, machine: str) -> None:
-    program = parse(Drawn(seed).source)
-    args = arguments(seed)
-    for target in (load_target(machine), load_target(machine).with_capacity(Vec=48 * 1024)):
-        after = lower(program, target)
-        wanted = interpreted(after, args)
-        for sync in ("auto", "explicit"):
-            module = emit_pto(after, target, sync=sync)
-            assert findings(module) == []
-            for left, right in zip(wanted, execute(module, args), strict=True):
-                np.testing.assert_array_equal(right, left)
+def test_vector_programs(seed: int, machine: str) -> None:
+    source, target = Drawn(seed).source, load_target(machine)
+    check_program(source, arguments(seed), target)
+    check_program(source, arguments(seed), target.with_capacity(Vec=48 * 1024))
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("seed", range(25))
+def test_programs_of_both_cores(seed: int, machine: str) -> None:
+    drawn = Drawn(seed, products=True)
+    check_program(drawn.source, arguments(seed, drawn.rows), load_target(machine))
 
 
 def test_what_one_arm_of_a_loop_reads_is_there_in_the_next_trip() -> None:
-    source = HEAD + """
+    source = head(16) + """
         t0 = pl.load(a, [0, 0], [16, 32])
         for i in pl.range(2):
             if i % 2 == 0:
@@ -138,7 +162,4 @@ def test_what_one_arm_of_a_loop_reads_is_there_in_the_next_trip() -> None:
                 out = pl.store(t0, [32, 0], out)
         return out
 """
-    target, args = load_target("ascend910b"), arguments(0)
-    after = lower(parse(source), target)
-    for left, right in zip(interpreted(after, args), execute(emit_pto(after, target), args), strict=True):
-        np.testing.assert_array_equal(right, left)
+    check_program(source, arguments(0), load_target("ascend910b"))

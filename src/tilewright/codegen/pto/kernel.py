@@ -22,9 +22,10 @@ from tilewright.errors import TilewrightError, UnsupportedError
 from tilewright.ir.dtypes import INDEX
 from tilewright.ir.function import Function
 from tilewright.ir.layout import Pad
+from tilewright.ir.loops import Elementwise, Map
 from tilewright.ir.nodes import Block, For, If, Let, Stmt, Yield
 from tilewright.ir.op import Field, Kind, Level, Op, Unsupported, is_array
-from tilewright.ir.scalar import Scalar, Value
+from tilewright.ir.scalar import Scalar, Shape, Value
 from tilewright.ir.storage import roots_of
 from tilewright.ir.types import TensorType, TileType
 from tilewright.targets import Target
@@ -280,13 +281,14 @@ class Kernel:
         """What the one-line form lists: tiles and scalars in the order of the fields; scratch only where wanted."""
         found: list[Name] = []
         wanted = op.scratch()
+        extents = aligned(op, target)
         arrays = [value for name, value in op.operand_items() if not op.field(name).scratch]
         for item in op.fields:
             value = getattr(op, item.name)
             if value is None or not _is_listed(item, wanted):
                 continue
             if is_array(value):
-                found.append(self.tiles.name(value))
+                found.append(self.tiles.name(value, valid=extents.get(item.name)))
             else:
                 found.append(self.numbers.typed(value, arrays[0].dtype if arrays else target.dtype))
         return found
@@ -311,6 +313,19 @@ class Kernel:
         """With explicit synchronisation: all that was begun is done before anything else begins."""
         if self.explicit:
             self.text.line("pto.barrier <PIPE_ALL>")
+
+
+def aligned(op: Op, target: Value) -> dict[str, Shape]:
+    """The valid shape with which an elementwise operation reads each operand: the part that its result has, since an
+    instruction wants equal ones."""
+    form, kind = op.loops, target.type
+    if not isinstance(form, Elementwise) or not isinstance(kind, TileType):
+        return {}
+    rows, cols = kind.valid
+    shapes: dict[Map, Shape] = {Map.FULL: (rows, cols), Map.ROW: (rows, 1), Map.COLUMN: (1, cols)}
+    read = [name for name, _ in op.operand_items() if not op.field(name).scratch]
+    maps = (*form.maps, *(Map.FULL,) * len(read))
+    return {name: shapes[way] for name, way in zip(read, maps, strict=False)}
 
 
 def _is_listed(item: Field, wanted: dict[str, TileType]) -> bool:

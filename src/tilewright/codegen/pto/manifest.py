@@ -61,7 +61,7 @@ def make_manifest(program: Program, target: Target, options: Options, emitted: d
         "level": options.level,
         "sync": options.sync,
         "dialect": options.dialect,
-        "assembler_flags": _flags(target, options),
+        "assembler_flags": assembler_flags(target, options),
         "arguments": launches.arguments,
         "results": launches.results(main),
         "workspaces": workspaces,
@@ -71,7 +71,8 @@ def make_manifest(program: Program, target: Target, options: Options, emitted: d
     }
 
 
-def _flags(target: Target, options: Options) -> list[str]:
+def assembler_flags(target: Target, options: Options) -> list[str]:
+    """What the assembler has to be called with."""
     flags = [f"--pto-arch={target.pto_arch}", f"--pto-level=level{options.level}"]
     return [*flags, "--enable-insert-sync"] if options.sync == "auto" else flags
 

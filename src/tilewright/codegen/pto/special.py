@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tilewright.codegen.pto.arithmetic import element_name
+from tilewright.codegen.pto.kernel import Kernel, aligned
 from tilewright.codegen.pto.registry import special
 from tilewright.codegen.pto.text import Name
 from tilewright.errors import UnsupportedError
@@ -31,9 +30,6 @@ from tilewright.ops import (
 )
 from tilewright.ops.cast import NEAREST
 from tilewright.ops.reduce import RowMax, RowMin, RowSum
-
-if TYPE_CHECKING:
-    from tilewright.codegen.pto.kernel import Kernel
 
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 """By `cmp_type`."""
@@ -89,8 +85,9 @@ def reduce_rows(kernel: Kernel, op: RowSum, target: Value) -> None:
 
 @special(RowExpand, ColExpand)
 def spread(kernel: Kernel, op: RowExpand | ColExpand, target: Value) -> None:
-    vector = op.row_vec if isinstance(op, RowExpand) else op.col_vec
-    kernel.line(EXPANSIONS[type(op)], [kernel.tiles.name(vector)], kernel.tiles.name(target))
+    field = "row_vec" if isinstance(op, RowExpand) else "col_vec"
+    vector = kernel.tiles.name(getattr(op, field), valid=aligned(op, target)[field])
+    kernel.line(EXPANSIONS[type(op)], [vector], kernel.tiles.name(target))
 
 
 # --- casts and masks -------------------------------------------------------------------------------------------------
@@ -104,7 +101,7 @@ def cast(kernel: Kernel, op: Cast, target: Value) -> None:
             span=op.span,
             help="use pl.sel(mask, 1, 0) on tiles of numbers",
         )
-    tile, made = kernel.tiles.name(op.tile), kernel.tiles.name(target)
+    tile, made = kernel.tiles.name(op.tile, valid=aligned(op, target)["tile"]), kernel.tiles.name(target)
     if op.target_type is BOOL:
         zero = kernel.numbers.typed(0, source)
         kernel.line("tcmps", [tile, zero], made, inner="cmpMode = #pto<cmp ne>")
@@ -118,10 +115,11 @@ def cast(kernel: Kernel, op: Cast, target: Value) -> None:
 
 @special(Cmp)
 def compare(kernel: Kernel, op: Cmp, target: Value) -> None:
-    lhs, made = kernel.tiles.name(op.lhs), kernel.tiles.name(target)
+    extents = aligned(op, target)
+    lhs, made = kernel.tiles.name(op.lhs, valid=extents["lhs"]), kernel.tiles.name(target)
     inner = f"cmpMode = #pto<cmp {COMPARISONS[op.cmp_type]}>"
     if is_array(op.rhs) and isinstance(op.rhs, Value):
-        kernel.line("tcmp", [lhs, kernel.tiles.name(op.rhs)], made, inner=inner)
+        kernel.line("tcmp", [lhs, kernel.tiles.name(op.rhs, valid=extents["rhs"])], made, inner=inner)
     else:
         kernel.line("tcmps", [lhs, kernel.numbers.typed(op.rhs, op.lhs.dtype)], made, inner=inner)
 
@@ -130,10 +128,11 @@ def compare(kernel: Kernel, op: Cmp, target: Value) -> None:
 def select(kernel: Kernel, op: Sel, target: Value) -> None:
     if op.tmp is None:
         raise UnsupportedError(f"{op.qualified_name} needs a scratch tile on Ascend", span=op.span)
-    mask, lhs, tmp = (kernel.tiles.name(value) for value in (op.mask, op.lhs, op.tmp))
-    made = kernel.tiles.name(target)
+    extents = aligned(op, target)
+    mask, lhs = (kernel.tiles.name(value, valid=extents[name]) for name, value in (("mask", op.mask), ("lhs", op.lhs)))
+    tmp, made = kernel.tiles.name(op.tmp), kernel.tiles.name(target)
     if is_array(op.rhs) and isinstance(op.rhs, Value):
-        kernel.line("tsel", [mask, lhs, kernel.tiles.name(op.rhs), tmp], made)
+        kernel.line("tsel", [mask, lhs, kernel.tiles.name(op.rhs, valid=extents["rhs"]), tmp], made)
     else:
         kernel.line("tsels", [mask, lhs, tmp, kernel.numbers.typed(op.rhs, op.lhs.dtype)], made)
 

@@ -123,6 +123,8 @@ class _Storage:
             self.names[op.results[0]] = self.names[op.operands[0]]
         elif op.name in ("scf.for", "scf.while"):
             return self.loop(op, state)
+        elif op.name == "pto.sync.wait":
+            self.arrived(state)
         elif op.name == "scf.if":
             arms = [self.region(region, state.copy()) for region in op.regions]
             if len(arms) == 1:
@@ -135,6 +137,13 @@ class _Storage:
         elif op.name.startswith("pto.t"):
             self.access(op, state)
         return state
+
+    def arrived(self, state: _State) -> None:
+        """After a signal of the other core, what that core writes may be there again."""
+        for key in list(state.lost):
+            same = (near for near in self.neighbours[key] if self.roots[near].deliberate(self.roots[key]))
+            if key in self.beside or any(near in self.beside for near in same):
+                del state.lost[key]
 
     def loop(self, op: Operation, state: _State) -> _State:
         """Two trips, so that what the end of the body did reaches its start; writes of the body count from the first

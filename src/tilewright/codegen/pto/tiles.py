@@ -220,7 +220,7 @@ class Tiles:
         """What stands for `value` in the text, allocated here unless it is visible already."""
         place = self.place(value)
         if place.whole is not None:
-            return self._subset(value, place)
+            return self._subset(value, place, valid)
         kind, extents = self.kind(value, valid=valid, pad=pad, shape=shape, layout=layout)
         if self.level != 3:
             return self._unplaced(value, place, kind, extents)
@@ -287,10 +287,10 @@ class Tiles:
         place = self.place(value)
         return self._subset(value, place if place.whole is not None else replace(place, whole=value))
 
-    def _subset(self, value: Value, place: Place) -> Name:
+    def _subset(self, value: Value, place: Place, valid: Shape | None = None) -> Name:
         """A window as a part of its whole. The part is as large as what is valid of it, which must be constant."""
         assert place.whole is not None
-        kind, extents = self.kind(value)
+        kind, extents = self.kind(value, valid=valid)
         if kind.loc != "vec" or kind.slayout != "none_box" or _tile(value).dtype is BOOL:
             raise self.no_view(value, f"a part of a tile in {kind.loc} outside a move")
         if None in kind.valid:

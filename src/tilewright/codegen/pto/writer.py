@@ -17,11 +17,13 @@ from tilewright.codegen.pto import transfers as _transfers
 from tilewright.codegen.pto.flags import Flags, plan_flags
 from tilewright.codegen.pto.grid import Grid, plan_grid
 from tilewright.codegen.pto.kernel import PIPES, Kernel, Options
-from tilewright.codegen.pto.manifest import Emitted, make_manifest
+from tilewright.codegen.pto.manifest import Emitted, assembler_flags, make_manifest
 from tilewright.codegen.pto.sections import Sections
 from tilewright.errors import OperandError, UnsupportedError
 from tilewright.ir.function import Function, FunctionKind, Program
 from tilewright.ir.nodes import Call
+from tilewright.ir.rewrite import type_of
+from tilewright.ir.types import TensorType
 from tilewright.targets import Target
 
 REGISTERED = (_special, _transfers)
@@ -78,7 +80,7 @@ def launched(program: Program) -> tuple[Function, ...]:
 
 def emit_function(function: Function, target: Target, options: Options) -> Emitted:
     """The text of one kernel."""
-    if any(getattr(value, "type", None) is None or not hasattr(value.type, "shape") for value in _results(function)):
+    if not all(isinstance(type_of(value), TensorType) for value in function.results):
         raise UnsupportedError(
             f"{function.name} returns a number, and a kernel returns nothing",
             span=function.span,
@@ -99,16 +101,6 @@ def emit_function(function: Function, target: Target, options: Options) -> Emitt
     head = _header(function, target, options, grid, mixed)
     module = f'module attributes {{pto.target_arch = "{target.pto_arch}"}} {{\n{body}}}\n'
     return Emitted(f"{function.name}.pto", function, head + module, grid, mixed)
-
-
-def _results(function: Function) -> tuple[Any, ...]:
-    return function.results
-
-
-def assembler_flags(target: Target, options: Options) -> list[str]:
-    """What the assembler has to be called with."""
-    flags = [f"--pto-arch={target.pto_arch}", f"--pto-level=level{options.level}"]
-    return [*flags, "--enable-insert-sync"] if options.sync == "auto" else flags
 
 
 def _header(function: Function, target: Target, options: Options, grid: Grid, mixed: bool) -> str:
