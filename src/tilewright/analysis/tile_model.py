@@ -166,7 +166,7 @@ class TileModel:
 
     def __init__(self, problem: Problem, target: Target, level: Level) -> None:
         self.problem, self.target, self.level = problem, target, level
-        self.align = alignment(problem, target, level)
+        self.align = _alignment(problem, target, level, rounded=True)
         self.lhs = Role.of(level.lhs, problem.dtype, target)
         self.rhs = Role.of(level.rhs, problem.rhs, target)
         self.acc = Role.of(level.acc, problem.acc_dtype, target)
@@ -178,6 +178,8 @@ class TileModel:
         self.drain_formula = target.drain() if level.acc is MemorySpace.ACC else None
         self.ways_out = _ways_out(self.acc, problem.acc_dtype, target)
         self.largest = target.matmul.max_extent if level.one_issue else 1 << 30
+        if not self.smallest_fits():
+            self.align = _alignment(problem, target, level, rounded=False)
 
     # --- what fits ------------------------------------------------------------------------------------------------
     def parts(self, m: Ints, n: Ints, k: Ints, buffers: Buffers) -> list[Part]:
@@ -197,6 +199,11 @@ class TileModel:
         for memory, nbytes in taken.items():
             fit &= nbytes <= self.capacity(memory)
         return fit
+
+    def smallest_fits(self) -> bool:
+        """Whether there is room for one box of each part."""
+        m, n, k = (np.array(step) for step in self.align)
+        return bool(self.fits(m, n, k, Buffers(1, 1)))
 
     def capacity(self, memory: str) -> int:
         """Bytes that the memory of that name holds."""
@@ -253,30 +260,40 @@ def tiles(extent: int, tile: Ints) -> Ints:
 
 def alignment(problem: Problem, target: Target, level: Level = L0) -> tuple[int, int, int]:
     """What m, n and k are multiples of: the boxes of both operands in every space that they pass through on the way
-    to `level`. The rows that an accumulator is rounded up to are in its footprint, not here."""
+    to `level`. The rows that an accumulator is rounded up to are in its footprint, not here.
+
+    Where not even one such multiple fits, a memory on the way counts only if its box is that of its layout, hence the
+    smallest piece that can be addressed: multiples that a target file asks of a memory only round up what it holds."""
+    return TileModel(problem, target, level).align
+
+
+def _alignment(problem: Problem, target: Target, level: Level, rounded: bool) -> tuple[int, int, int]:
+    """`alignment`; `rounded`: the multiples that target files ask for count on the way too."""
     m = n = k = level.step
     for space in _spaces(level.lhs, problem.dtype, target, level):
-        rows, cols = _box(space, problem.dtype, target)
-        m, k = lcm(m, rows), lcm(k, cols)
-        if problem.a_trans and space is not level.lhs:
-            m, k = lcm(m, cols), lcm(k, rows)
+        if space is level.lhs or rounded or target.memory(space).box is None:
+            rows, cols = _box(space, problem.dtype, target)
+            m, k = lcm(m, rows), lcm(k, cols)
+            if problem.a_trans and space is not level.lhs:
+                m, k = lcm(m, cols), lcm(k, rows)
     for space in _spaces(level.rhs, problem.rhs, target, level):
-        rows, cols = _box(space, problem.rhs, target)
-        k, n = lcm(k, rows), lcm(n, cols)
-        if problem.b_trans and space is not level.rhs:
-            k, n = lcm(k, cols), lcm(n, rows)
+        if space is level.rhs or rounded or target.memory(space).box is None:
+            rows, cols = _box(space, problem.rhs, target)
+            k, n = lcm(k, rows), lcm(n, cols)
+            if problem.b_trans and space is not level.rhs:
+                k, n = lcm(k, cols), lcm(n, rows)
     return m, n, k
 
 
 def roofline(problem: Problem, target: Target, level: Level = L0) -> Breakdown:
     """The machine's limit: each term at full rate, as if nothing else took time. Every operand byte comes in once, the
-    engine multiplies whole boxes and starts once, all rows leave in one accumulator of the cheapest width. `wall` is
-    the largest term; no tiling is faster."""
+    engine multiplies the fewest whole boxes and never pauses to start, results leave at the highest bandwidth. `wall`
+    is the largest term; no tiling is faster."""
     model = TileModel(problem, target, level)
     price = target.matmul
     passes = price.passes.get(problem.dtype, price.default_passes)
-    boxes = problem.m / price.box_m * problem.n / price.box_n
-    multiply = passes * boxes * problem.k * problem.dtype.bits / 8 / price.box_k_bytes
+    boxes = -(-problem.m // price.box_m) * -(-problem.n // price.box_n)
+    multiply = passes * boxes * -(-problem.k * problem.dtype.bits // (8 * price.box_k_bytes))
     load = model.lhs_cycles + model.rhs_cycles
     rate = min((rate for rate, _ in model.ways_out), default=0.0)
     if model.drain_formula is not None:
@@ -298,6 +315,7 @@ def _source(space: MemorySpace, target: Target, level: Level) -> MemorySpace:
 
 def _spaces(space: MemorySpace, dtype: DType, target: Target, level: Level) -> tuple[MemorySpace, ...]:
     """The spaces on the chip that an operand passes through, `space` last."""
+    target.memory(space)  # a role that the machine lacks is that mistake, not a missing route
     source = _source(space, target, level)
     route = target.route(source, space, dtype)
     if route is None:
