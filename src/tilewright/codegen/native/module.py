@@ -14,6 +14,7 @@ from tilewright.codegen.native.contract import Multiplier
 from tilewright.codegen.native.function import FunctionEmitter, Interface, decoded, interface_of, scalar_type
 from tilewright.codegen.native.guards import REPORT, Guard
 from tilewright.codegen.native.llvm import Processor
+from tilewright.codegen.native.outline import Library
 from tilewright.codegen.native.scope import Scope
 from tilewright.codegen.native.signature import Parameter, Result, Signature, extent_code
 from tilewright.errors import VerifyError
@@ -36,6 +37,7 @@ class Module:
         self.guards: list[Guard] = []
         self.multipliers: dict[tuple[DType, bool, bool], Multiplier] = {}
         self.calls: dict[str, set[str]] = {}
+        self.library = Library(self.declarations)
         self.order = _callees_first(program)
         self.mixed = _called_with_one_tensor_twice(program)
         self.interfaces: dict[str, Interface] = {}
@@ -63,7 +65,7 @@ class Module:
             texts.append(body.replace(f"@@{name}@@", str(own)))
             needs[name] = own + max((needs[callee] for callee in self.calls.get(name, ())), default=0)
         self.workspace = needs[self.program.entry]
-        texts.append(self._entry())
+        texts += [*self.library.texts(), self._entry()]
         for multiplier in self.multipliers.values():
             for text in multiplier.texts():
                 if text.startswith("declare"):

@@ -62,10 +62,14 @@ class Operations:
         self.scope.places[target] = out
         if stored:
             return
-        self.form(op, out, self.scope.indices(kind.valid if isinstance(kind, TileType) else kind.shape))
+        self.form(op, out, target)
         if isinstance(kind, TileType) and kind.view.pad is not Pad.NULL:
             value = constant_text(pad_value_of(kind.view.pad, kind.dtype), widened(kind.dtype))
-            forms.margins(self.scope, out, self.scope.indices(kind.valid), out.shape, value)
+
+            def pad(inner: Scope, places: list[Place]) -> None:
+                forms.margins(inner, places[0], inner.indices(kind.valid), places[0].shape, value)
+
+            self.module.library.outlined(self.scope, [out], {}, kind.values(), pad)
 
     # --- where ----------------------------------------------------------------------------------------------------
     def place(self, op: Op, target: Value, stmt: Let) -> Place:
@@ -82,7 +86,7 @@ class Operations:
         out = self.room(plan.own[target], kind, stmt.span)
         if op.writes is not None:  # the old version lives on: the new one starts as a copy of it
             old = scope.place(getattr(op, op.writes))
-            forms.copy(scope, old, out, out.shape)
+            self.copy(old, out)
         return out
 
     def room(self, storage: Storage, kind: TensorType | TileType, span: Span) -> Place:
@@ -131,28 +135,25 @@ class Operations:
         return replace(source, shape=shape, strides=row_major(self.scope.b, shape))
 
     # --- what -----------------------------------------------------------------------------------------------------
-    def form(self, op: Op, out: Place, extents: tuple[Index, ...]) -> None:
-        scope = self.scope
-        match op.loops:
-            case Elementwise() as form:
-                forms.elementwise(scope, op, form, out, extents)
-            case IndexForm() as form:
-                forms.index(scope, op, form, out, extents)
-            case Update() as form:
-                source = getattr(op, form.source)
-                forms.update(scope, op, form, out, self.extents(source) if is_array(source) else ())
-            case Reduce() as form:
-                _, value = next(op.operand_items())
-                reduce(scope, op, form, out, self.extents(value))
-            case Contract() as form:
-                self.contract(op, form, out, extents)
-            case _:
-                special.array_emitter(op)(scope, op, out, extents)
+    def form(self, op: Op, out: Place, target: Value) -> None:
+        """The loops of an operation, as a call of a function that has them."""
+        kind = target.type
+        assert isinstance(kind, (TensorType, TileType))
+        if isinstance(op.loops, Contract):
+            self.contract(op, op.loops, out, self.extents(target))
+            return
+        operands = {value: self.scope.place(value) for _, value in op.operand_items()}
+        values = [value for value in op.uses() if not is_array(value)]
+        for array in (*operands, target):
+            values += array.type.values()
+
+        def emit(inner: Scope, places: list[Place]) -> None:
+            _loops(inner, op, places[0], _extents(inner, target))
+
+        self.module.library.outlined(self.scope, [out], operands, values, emit)
 
     def extents(self, value: Value) -> tuple[Index, ...]:
-        kind = value.type
-        assert isinstance(kind, (TensorType, TileType))
-        return self.scope.indices(kind.valid if isinstance(kind, TileType) else kind.shape)
+        return _extents(self.scope, value)
 
     def contract(self, op: Op, form: Contract, out: Place, extents: tuple[Index, ...]) -> None:
         scope = self.scope
@@ -169,7 +170,7 @@ class Operations:
         if form.acc is not None:
             if op.writes != form.acc:
                 start = forms.mapped(scope.place(getattr(op, form.acc)), form.acc_map)
-                forms.copy(scope, Place(start.pointer, start.dtype, extents, start.strides), out, extents)
+                self.copy(Place(start.pointer, start.dtype, extents, start.strides), replace(out, shape=extents))
             adds = self.negated(getattr(op, form.unless) if form.unless else None)
         m, k = self.extents(lhs)
         n = self.extents(rhs)[1]
@@ -188,5 +189,35 @@ class Operations:
     def move(self, source: Place, out: Place) -> None:
         """The whole physical array, unless it lies there already."""
         if source.pointer != out.pointer or source.strides != out.strides:
-            forms.copy(self.scope, source, out, out.shape)
+            self.copy(source, out)
 
+    def copy(self, source: Place, out: Place) -> None:
+        """All elements of `out`."""
+
+        def emit(inner: Scope, places: list[Place]) -> None:
+            forms.copy(inner, places[0], places[1], places[1].shape)
+
+        self.module.library.outlined(self.scope, [source, out], {}, (), emit)
+
+
+def _extents(scope: Scope, value: Value) -> tuple[Index, ...]:
+    kind = value.type
+    assert isinstance(kind, (TensorType, TileType))
+    return scope.indices(kind.valid if isinstance(kind, TileType) else kind.shape)
+
+
+def _loops(scope: Scope, op: Op, out: Place, extents: tuple[Index, ...]) -> None:
+    """The loops of an operation, by its form; `extents` are those of the result."""
+    match op.loops:
+        case Elementwise() as form:
+            forms.elementwise(scope, op, form, out, extents)
+        case IndexForm() as form:
+            forms.index(scope, op, form, out, extents)
+        case Update() as form:
+            source = getattr(op, form.source)
+            forms.update(scope, op, form, out, _extents(scope, source) if is_array(source) else ())
+        case Reduce() as form:
+            _, value = next(op.operand_items())
+            reduce(scope, op, form, out, _extents(scope, value))
+        case _:
+            special.array_emitter(op)(scope, op, out, extents)
