@@ -194,6 +194,28 @@ class TestProducts:
         assert "atomic_add" in text
 
 
+LARGE: dict[str, tuple[Any, tuple[int, int], tuple[int, int], Any]] = {
+    "int8 in K blocks": (product, (16, 1024), (1024, 1152), np.int8),
+    "grid of f32": (product_f32, (320, 64), (64, 320), np.float32),
+    "grid of bf16": (product_f32, (320, 64), (64, 320), BF16),
+    "K stays whole": (product_f32, (16, 128), (128, 512), BF16),
+    "K tail 72": (product_f32, (64, 200), (200, 128), np.float16),
+    "K 100": (product_f32, (64, 100), (100, 64), np.float16),
+    "32 K blocks": (right_turned, (16, 16384), (32, 16384), np.float16),
+    "every extent a tail": (product_f32, (500, 300), (300, 700), np.float16),
+}
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("options", [{}, {"sync": "explicit"}, {"level": 2}], ids=str)
+@pytest.mark.parametrize("name", LARGE)
+def test_products_that_are_cut(name: str, options: dict[str, Any], machine: str) -> None:
+    kernel, left, right, dtype = LARGE[name]
+    made = (left[0], right[0] if kernel is right_turned else right[1])
+    out = zeros(*made, dtype=np.int32 if dtype is np.int8 else np.float32)
+    same(kernel, [integers(*left, dtype=dtype), integers(*right, dtype=dtype), out], machine, **options)
+
+
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("options", [{}, {"sync": "explicit"}, {"level": 2}], ids=str)
 class TestBothCores:
