@@ -428,3 +428,48 @@ def test_one_element_is_read_after_a_product() -> None:
     corner = b.let(Read(z, (7, 7)))
     b.store(z, out)
     same(b.program(corner), [draw((8, 8), FP32), draw((8, 8), FP32)])
+
+
+def test_equal_loops_are_emitted_once() -> None:
+    """Statements add calls to the text; loops that are there already are not written again."""
+
+    def text(count: int) -> str:
+        b = Building()
+        a, out = b.tensor("a", 8, 20), b.tensor("out", 8, 20, out=True)
+        x = y = b.let(Add(b.load(a), b.load(a)))
+        for _ in range(count):
+            y = b.let(Sub(b.let(Mul(y, x)), x))
+        b.store(y, out)
+        return emit_llvm(b.program(), host())
+
+    few, many = text(20), text(220)
+    assert few.count("define") == many.count("define")
+    assert (many.count("\n") - few.count("\n")) <= 2 * 400
+
+
+def test_a_view_outside_its_tile_is_an_error() -> None:
+    """Its valid part lies inside, but another view could look at the rest."""
+    b = Building()
+    i = b.scalar("i")
+    a, out = b.tensor("a", 16, 20), b.tensor("out", 4, 20, out=True)
+    window = b.let(Slice(b.load(a), (8, 20), (i, 0), (4, 20)))
+    b.store(window, out)
+    program = b.program()
+    given = [draw((16, 20), FP32), draw((4, 20), FP32)]
+    same(program, [8, *given])
+    with pytest.raises(OutOfBoundsError, match="slice reads outside"):
+        compiled(program).run([9, *given])
+    assert isinstance(failing(lambda: interpret(program, [9, *given])), OutOfBoundsError)
+
+
+def test_a_callee_sees_the_tensor_as_it_lies() -> None:
+    a, o = Value("a", TensorType((4, 8), FP32)), Value("o", TensorType((4, 8), FP32))
+    section = Building("section")
+    section.params = [Param(a), Param(o, Direction.OUT)]
+    section.last[o] = o
+    section.store(section.load(a), o)
+    x, y = Value("x", TensorType((4, 8), FP32, (16, 1))), Value("y", TensorType((4, 8), FP32))
+    z = Value("z", y.type)
+    body = (Call((z,), "section", (x, y)), Return((z,)))
+    main = Function("main", (Param(x), Param(y, Direction.OUT)), body, FunctionKind.ORCHESTRATION)
+    assert "strides" in str(failing(lambda: compiled(Program((section.function(), main), "main"))))
