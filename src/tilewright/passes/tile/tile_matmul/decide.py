@@ -18,7 +18,6 @@ from tilewright.ir.types import TileType
 from tilewright.ops.movement import Store
 from tilewright.passes.tile.tile_matmul.forms import (
     Branch,
-    Index,
     Loop,
     Node,
     Product,
@@ -150,6 +149,8 @@ class _Decider:
                 self.in_place(*part)
             return
         inner = tuple(part.stmt for part in nodes_of(node) if isinstance(part, (Loop, Branch)))
+        if self.sink_of(root).store is None and self.fits_whole(found):
+            return
         plans = {
             product.stmt: self.plan(product, p, replace(t, m=m, n=n), inner, in_place=False) for product, p, t in found
         }
@@ -163,6 +164,17 @@ class _Decider:
         self.tiles.sums.append(plan)
         self.tiles.chosen += plans.values()
         self.fallback_hint(first, tile)
+
+    def fits_whole(self, found: list[tuple[Product, Problem, L0Tile]]) -> bool:
+        """Decides for K steps alone where the result fits: a reader on chip takes it from the accumulator, and parts
+        would have to be collected for it first."""
+        wholes = [self.whole_tile(problem, tile) for _, problem, tile in found]
+        if not all(wholes):
+            return False
+        for (product, problem, _), whole in zip(found, wholes, strict=True):
+            assert whole is not None
+            self.in_place(product, problem, whole)
+        return True
 
     def grid(
         self, root: Value, node: Node, extents: tuple[int, int], plans: dict[Stmt, ProductPlan], rows_outside: bool
@@ -226,12 +238,28 @@ class _Decider:
         m, n = -(-problem.m // am) * am, -(-problem.n // an) * an
         if footprint(TileType((m, n), problem.acc_dtype, ACC), self.target) > self.target.capacity(ACC):
             return None
-        for k in range(min(-(-problem.k // ak) * ak, self.target.matmul.max_extent or NEVER), 0, -ak):
-            sides = (((m, k), problem.dtype, MemorySpace.LEFT), ((k, n), problem.rhs, MemorySpace.RIGHT))
-            if all(footprint(TileType(s, d, at), self.target) <= self.target.capacity(at) for s, d, at in sides):
-                held = Stationary.A if k >= problem.k else Stationary.OUTPUT
-                return replace(tile, m=m, n=n, k=k, stationary=held, accumulators=1, runner_up=None)
+        largest = min(-(-problem.k // ak) * ak, self.target.matmul.max_extent or NEVER)
+        for buffers in range(self.target.matmul.moving_buffers, 0, -1):
+            for k in range(largest, 0, -ak):
+                whole = k >= problem.k
+                if self.operands_fit(problem, (m, n, k), 1 if whole else buffers):
+                    held = Stationary.A if whole else Stationary.OUTPUT
+                    copies = 1 if whole else buffers
+                    return replace(
+                        tile, m=m, n=n, k=k, stationary=held, accumulators=1, lhs_buffers=copies, rhs_buffers=copies,
+                        runner_up=None,
+                    )  # fmt: skip
         return None
+
+    def operands_fit(self, problem: Problem, tile: tuple[int, int, int], copies: int) -> bool:
+        m, n, k = tile
+        if max(tile) > (self.target.matmul.max_extent or NEVER):
+            return False
+        sides = (((m, k), problem.dtype, MemorySpace.LEFT), ((k, n), problem.rhs, MemorySpace.RIGHT))
+        return all(
+            copies * footprint(TileType(shape, dtype, at), self.target) <= self.target.capacity(at)
+            for shape, dtype, at in sides
+        )
 
     # --- operands ---
     def plan(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 
-from tilewright.errors import Span
 from tilewright.ir.dtypes import INDEX
 from tilewright.ir.layout import MemorySpace
 from tilewright.ir.loops import Elementwise, Map
@@ -78,20 +77,20 @@ class ElementWriter(Rewriter):
 
     # --- loops ---
     def over(
-        self, run: Segment, start: Value, trip: Callable[[Scalar, Value], Value], name: str, stage: int = 1
+        self, run: Segment, start: Value, trip: Callable[[Scalar, Value], Value], of: Value, stage: int = 1
     ) -> Value:
-        """`trip(position, value)` for each part of a run, the value handed on; without a loop for a single part."""
+        """`trip(position, value)` for each part of a run, the value handed on; without a loop for a single part. `of`
+        is what the loop is for."""
         if run.single:
             return trip(run.start, start)
-        iv, arg = Value("i", ScalarType(INDEX)), Value(name, type_of(start))
+        iv, arg = Value("i", ScalarType(INDEX), of.span), Value(of.name, type_of(start), of.span)
         with self.nested() as body:
             body_result = trip(iv, arg)
-            body.append(Yield((body_result,)))
-        result = Value(name, type_of(start))
+            body.append(Yield((body_result,), span=of.span))
+        result = Value(of.name, type_of(start), of.span)
         kind = LoopKind.PIPELINE if stage > 1 else LoopKind.SEQUENTIAL
-        self.emit(
-            For(iv, run.start, run.stop, run.size, kind, (start,), (arg,), tuple(body), (result,), stage)
-        )  # fmt: skip
+        bounds = (run.start, run.stop, run.size)
+        self.emit(For(iv, *bounds, kind, (start,), (arg,), tuple(body), (result,), stage, span=of.span))
         return result
 
     # --- what is stored ---
@@ -251,7 +250,7 @@ class ElementWriter(Rewriter):
             return total
         streams = max(plan.tile.lhs_buffers, plan.tile.rhs_buffers)
         for run in segments(depth, size, first):
-            total = self.over(run, total, lambda at, held, w=run.size: step(at, held, w), name, streams)
+            total = self.over(run, total, lambda at, held, w=run.size: step(at, held, w), node.stmt.target, streams)
         return total
 
     def first_step(self, node: Product, acc: Value | None, sides: tuple[Value, Value], window: Window) -> Value:
@@ -331,5 +330,3 @@ class ElementWriter(Rewriter):
 def _minus(a: Scalar, b: Scalar) -> Scalar:
     return 0 if a == b else a if b == 0 else a - b
 
-
-__all__ = ["ElementWriter", "Span"]

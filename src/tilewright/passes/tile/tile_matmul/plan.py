@@ -111,7 +111,8 @@ class FunctionTiles:
             held = f"left operand {choice.lhs.value}, right operand {choice.rhs.value}"
             made = plan.product.stmt.target
             where = f" (line {made.span.line})" if made.span.line else ""
-            lines += [f"  {made.name}{where}", *(f"    {line}" for line in plan.tile.describe(plan.problem).split("\n"))]
+            lines.append(f"  {made.name}{where}")
+            lines += [f"    {line}" for line in plan.tile.describe(plan.problem).split("\n")]
             lines.append(f"    brought    {held}")
         for total in self.sums:
             order = "rows outside" if total.rows_outside else "columns outside"

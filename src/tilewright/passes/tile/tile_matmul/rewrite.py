@@ -7,9 +7,8 @@ from collections.abc import Callable
 from tilewright.ir.function import Function
 from tilewright.ir.layout import MemorySpace
 from tilewright.ir.nodes import For, If, Let, Stmt
-from tilewright.ir.op import Level, Op
+from tilewright.ir.op import Level
 from tilewright.ir.prune import prune
-from tilewright.ir.rewrite import type_of
 from tilewright.ir.scalar import Scalar, Value
 from tilewright.ir.types import TileType
 from tilewright.ops.create import Create
@@ -109,10 +108,7 @@ class _Tiler(ElementWriter):
         """The loops of the grid around `store`; the last version of `out`."""
         kind = plan.root.type
         assert isinstance(kind, TileType)
-        extents = tuple(
-            self.scalar(valid) if isinstance(valid, int) or self.is_known(valid) else physical
-            for valid, physical in zip(kind.valid, kind.static_shape, strict=True)
-        )
+        extents = tuple(self.scalar(extent) for extent in kind.valid)
         axes = ((extents[0], plan.m), (extents[1], plan.n))
         outer, inner = axes if plan.rows_outside else axes[::-1]
         for far in segments(*outer):
@@ -125,15 +121,11 @@ class _Tiler(ElementWriter):
                         swapped = Window(other, width, at, size)
                         return store(Window(at, size, other, width) if plan.rows_outside else swapped, now)
 
-                    held = self.over(near, held, inside, plan.root.name)
+                    held = self.over(near, held, inside, plan.root)
                 return held
 
-            out = self.over(far, out, outside, plan.root.name)
+            out = self.over(far, out, outside, plan.root)
         return out
-
-    def is_known(self, scalar: Scalar) -> bool:
-        """Whether a run-time extent of the result is there where the grid begins."""
-        return all(self.index.defs.get(value) is None for value in type_scalars(scalar))
 
     def hold(self, plan: SumPlan, at: Scalar, size: int) -> None:
         """The operand that stays while the inner loop runs is brought in front of it."""
@@ -153,13 +145,3 @@ class _Tiler(ElementWriter):
 
     def only_product(self, plan: SumPlan) -> object:
         return next(iter(plan.products.values())).product
-
-
-def type_scalars(scalar: Scalar) -> list[Value]:
-    """The values in a run-time extent."""
-    from tilewright.ir.scalar import values_in
-
-    return [] if isinstance(scalar, int) else list(values_in(scalar))
-
-
-__all__ = ["apply", "type_of", "Op"]
