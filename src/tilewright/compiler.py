@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 from time import perf_counter
 
-from tilewright.analysis.legality import check_legal
+from tilewright.analysis.legality import check_legal, check_spaces
+from tilewright.analysis.parallel import check_parallel
 from tilewright.errors import OperandError
 from tilewright.ir.function import Program
 from tilewright.ir.verify import verify
@@ -30,6 +31,7 @@ from tilewright.passes.tile.legalize_dtypes import legalize_dtypes
 from tilewright.passes.tile.legalize_layouts import legalize_layouts
 from tilewright.passes.tile.legalize_moves import legalize_moves
 from tilewright.passes.tile.materialize_scratch import materialize_scratch
+from tilewright.passes.tile.pipeline import pipeline
 from tilewright.passes.tile.split_engines import split_engines
 from tilewright.passes.tile.tile_matmul import tile_matmul
 from tilewright.targets import Target
@@ -75,6 +77,10 @@ def placed(program: Program, target: Target) -> Iterator[Stage]:
     # After moves, which show what crosses between cores; before scratch, which belongs to one function.
     program = split_engines(program, target)
     yield "split_engines", program
+    # After the split, else a loop over several phases would be cut copy by copy; with every move in place, since what
+    # fits depends on them; before scratch, so that each slot has its own.
+    program = pipeline(program, target)
+    yield "pipeline", program
     program = materialize_scratch(program, target)
     yield "materialize_scratch", program
     # Last: every tile that will ever exist does now.
@@ -104,6 +110,7 @@ PASSES: dict[str, Callable[[Program, Target], Program]] = {
     "legalize_dtypes": legalize_dtypes,
     "legalize_layouts": legalize_layouts,
     "split_engines": split_engines,
+    "pipeline": pipeline,
     "materialize_scratch": materialize_scratch,
     "assign_buffers": assign_buffers,
     "place_buffers": place_buffers,
@@ -140,6 +147,10 @@ def lower(
             observe(name, program, perf_counter() - started)
         if check and name in ("frontend", UNPLACED, PLACED, wanted):
             verify(program)
+        if check and name == UNPLACED:
+            check_parallel(program)
+        if check and name == "legalize_moves":
+            check_spaces(program, target)
         if name == wanted:
             break
         started = perf_counter()

@@ -239,6 +239,7 @@ class _Collector:
         assert isinstance(last, Yield)
         self.flow((last, last.values), stmt.iter_args, inside)
         self.flow((stmt, stmt.inits), stmt.iter_args, weight)
+        self.copied(stmt.body, stmt.iter_args)
 
     def arms(self, stmt: If | Scope, weight: float) -> None:
         for result in stmt.defs():
@@ -248,6 +249,16 @@ class _Collector:
             self.block(block, weight)
         for block in stmt.blocks():
             self.flow((block[-1], result_of(block)), stmt.defs(), weight)
+            self.copied(block, stmt.defs())
+
+    def copied(self, block: Block, into: tuple[Value, ...]) -> None:
+        """What a block hands over without having made it (a swap of carried values, a tile from outside) is copied
+        into the buffer that waits for it: it lives, if it can, where such a copy exists."""
+        made = {value for stmt in block for value in stmt.defs()}
+        values = result_of(block)
+        for value, other in zip(values, into, strict=True):
+            if other in self.c.weight and value is not other and (value not in made or values.count(value) > 1):
+                self.c.narrow(other, tuple(s for s in self.everywhere if self.target.edge(s, s) is not None))
 
     def joint(self, value: Value, weight: float) -> None:
         assert isinstance(value.type, TileType)

@@ -81,9 +81,9 @@ def join_valid(a: Scalar, a_physical: Scalar, b: Scalar, b_physical: Scalar) -> 
     """The valid extent of an elementwise result: where both operands have meaning."""
     if same_extent(a, b) or same_extent(b, b_physical):
         return a
-    if same_extent(a, a_physical):
+    if same_extent(a, a_physical) or _at_most(b, a):
         return b
-    return minimum(a, b)
+    return a if _at_most(a, b) else minimum(a, b)
 
 
 def meaning_of(type: Type) -> Shape:
