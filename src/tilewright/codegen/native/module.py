@@ -12,7 +12,7 @@ from dataclasses import replace
 from tilewright.codegen.native.builder import Builder
 from tilewright.codegen.native.contract import Multiplier
 from tilewright.codegen.native.function import FunctionEmitter, Interface, decoded, interface_of, scalar_type
-from tilewright.codegen.native.guards import REPORT, Guard
+from tilewright.codegen.native.guards import Guard
 from tilewright.codegen.native.llvm import Processor
 from tilewright.codegen.native.outline import Library
 from tilewright.codegen.native.scope import Scope
@@ -22,6 +22,7 @@ from tilewright.ir.dtypes import DType
 from tilewright.ir.function import Program
 from tilewright.ir.nodes import Call
 from tilewright.ir.scalar import Value, dtype_of
+from tilewright.ir.storage import roots_of
 from tilewright.ir.types import TensorType
 
 ENTRY = "entry"
@@ -138,11 +139,6 @@ class Module:
         )
 
 
-def slot_count(signature: Signature) -> int:
-    """How many slots the entry reads and writes."""
-    return len(signature.params) + len(signature.symbols) + len(signature.results) + REPORT
-
-
 def _plain(name: str) -> str:
     return "".join(letter if letter.isascii() and letter.isalnum() else "_" for letter in name)
 
@@ -172,8 +168,6 @@ def _callees(program: Program, name: str) -> list[str]:
 
 def _called_with_one_tensor_twice(program: Program) -> set[str]:
     """Functions of which some call passes one tensor as an output and as something else too."""
-    from tilewright.ir.storage import roots_of
-
     found: set[str] = set()
     for function in program.functions:
         roots = roots_of(function, program)

@@ -62,8 +62,6 @@ class Scope:
     registers: dict[Value, str] = field(default_factory=dict[Value, str])
     places: dict[Value, Place] = field(default_factory=dict[Value, Place])
     memo: list[dict[Scalar, Index]] = field(default_factory=lambda: [{}])
-    helpers: dict[str, str] = field(default_factory=dict[str, str])
-    """functions shared by the module, by name"""
 
     @property
     def single(self) -> Lanes:
@@ -114,9 +112,6 @@ class Scope:
         for offset, stride in zip(offsets, place.strides, strict=True):
             position = self.b.add(position, self.b.mul(offset, stride))
         return self.b.address(place.pointer, place.element, position)
-
-
-Iterate = Callable[..., None]
 
 
 @dataclass(frozen=True, slots=True)

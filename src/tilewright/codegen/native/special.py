@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tilewright.codegen.native.builder import Index
 from tilewright.codegen.native.elements import constant_text, widened
@@ -14,9 +14,6 @@ from tilewright.ir.op import Op
 from tilewright.ops import Create, Read, Write
 from tilewright.ops.common import meaning_of
 from tilewright.ops.pad import Fillpad, FillpadExpand, PadOp
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 ArrayEmitter = Callable[[Scope, Any, Place, tuple[Index, ...]], None]
 ScalarEmitter = Callable[[Scope, Any], str]
@@ -66,7 +63,7 @@ def _create(scope: Scope, op: Create, out: Place, extents: tuple[Index, ...]) ->
 
 @register(Write)
 def _write(scope: Scope, op: Write, out: Place, extents: tuple[Index, ...]) -> None:
-    where: Sequence[Index] = scope.indices(op.indices)
+    where = scope.indices(op.indices)
     scope.single.store(scope.element(op.value, out.dtype), scope.at(out, where), out.dtype)
 
 
