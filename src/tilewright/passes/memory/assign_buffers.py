@@ -20,7 +20,7 @@ from tilewright.analysis.liveness import Liveness, live_ranges, shareable
 from tilewright.errors import AccumulatorError, Span
 from tilewright.ir.function import Function, FunctionKind, Program
 from tilewright.ir.layout import MemorySpace
-from tilewright.ir.nodes import Block, For, If, Let, Scope, Stmt, Yield, walk
+from tilewright.ir.nodes import Block, For, If, Let, LoopKind, Scope, Stmt, Yield, walk
 from tilewright.ir.op import Op
 from tilewright.ir.rewrite import Rewriter
 from tilewright.ir.scalar import Scalar, Value
@@ -85,6 +85,7 @@ class _Planner:
         self.written(lets)
         for stmt in statements:
             self.joins(stmt)
+        self.slots(self.function.body)
         self.inplace(lets)
         self.name()
         return self.plan
@@ -164,6 +165,18 @@ class _Planner:
             case _:
                 pass
 
+    def slots(self, block: Block) -> None:
+        """The trips that a pipelined loop leaves over have the slots of its first copies."""
+        for stmt, after in zip(block, (*block[1:], None), strict=True):
+            for inner in stmt.blocks():
+                self.slots(inner)
+            if isinstance(stmt, For) and isinstance(after, For) and _goes_on(stmt, after):
+                lets = ([s for s in walk(loop.body) if isinstance(s, Let)] for loop in (stmt, after))
+                for first, second in zip(*lets, strict=False):
+                    one, two = first.target, second.target
+                    if one in self.parent and one.type is two.type and self.may_share(one, two):
+                        self.union(one, two)
+
     def inplace(self, lets: list[Let]) -> None:
         for stmt in lets:
             assert isinstance(stmt.value, Op)
@@ -211,6 +224,12 @@ def _is_part(source: Value, view: Value) -> bool:
     further apart than they are long, so that nothing but another view can take its place."""
     assert isinstance(source.type, TileType) and isinstance(view.type, TileType)
     return prod(view.type.static_shape) != prod(source.type.static_shape)
+
+
+def _goes_on(loop: For, after: For) -> bool:
+    """Whether the pipelined loop `after` does what `loop` has left over."""
+    kinds = loop.kind is LoopKind.PIPELINE and after.kind is LoopKind.PIPELINE
+    return kinds and loop.stop == after.start and loop.step == after.step and loop.results == after.inits
 
 
 def _overlaps(ranges: list[tuple[int, int]], span: tuple[int, int]) -> bool:

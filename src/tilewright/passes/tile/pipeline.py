@@ -1,0 +1,248 @@
+"""Pipelines: the trips of a `pl.pipeline` loop get buffers of their own, so that engines work on several at once.
+
+Before:  for i, (o,) in pl.pipeline(0, 5, 1, stage=2, init_values=(out,)):
+             x = pl.tile.load(a, [i * 16, 0], [16, 64], target_memory=pl.Mem.Vec)
+             o_1 = pl.tile.store(x, [i * 16, 0], o)
+             o_2 = pl.yield_(o_1)
+Ensures: no pipelined loop has a stage above 1. One of stage 1 holds as many trips as it has slots, one after another,
+         and the planner of addresses keeps every buffer of its body apart; trip t is copy t mod n.
+After:   for i, (o,) in pl.pipeline(0, 4, 2, stage=1, init_values=(out,)):
+             x = pl.tile.load(a, [i * 16, 0], ...)           # slot 0
+             o_1 = pl.tile.store(x, [i * 16, 0], o)
+             x_1 = pl.tile.load(a, [(i + 1) * 16, 0], ...)   # slot 1
+             o_2 = pl.tile.store(x_1, [(i + 1) * 16, 0], o_1)
+         for i, (o,) in pl.pipeline(4, 5, 2, stage=1, init_values=(o_3,)):     # what is left over
+             ...                                             # slot 0
+
+Addresses are constants, therefore slots are copies of the body. Meaning stays sequential: what a trip carries is what
+the next one starts from, in the same buffer, so an accumulator is there once. The loop for what is left over runs at
+most once; where the number of trips is not known, its later copies are guarded.
+
+Does less than it was asked, and says so (`PH-MR-001`): a depth whose buffers do not fit is reduced, inner loops served
+first, in the end to a plain loop in which buffers are reused; a loop whose step is not constant has depth 1.
+Refuses: more copies than `MAX_STATEMENTS` allows (`UnsupportedError`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from tilewright.analysis.hints import PerfHint
+from tilewright.errors import TilewrightError, UnsupportedError
+from tilewright.ir.function import Function, FunctionKind, Program
+from tilewright.ir.nodes import Block, For, If, LoopKind, Stmt, Yield, walk
+from tilewright.ir.rewrite import Rewriter, clone_block
+from tilewright.ir.scalar import BinaryKind, Scalar, Value, binary, maximum
+from tilewright.passes.memory.fitting import misfit
+from tilewright.targets import Target
+
+MAX_STATEMENTS = 100_000
+"""Statements that the copies may add to one function: what the compiler is built to carry."""
+
+REDUCED = "PH-MR-001"
+"""A pipelined loop has fewer slots than it was given."""
+
+PLAIN = 0
+"""The depth of a loop that is not pipelined at all: the buffers of its body are reused within a trip."""
+
+Depths = dict[For, int]
+
+
+def pipeline(program: Program, target: Target) -> Program:
+    """Requires placed tiles. Ensures that slots are copies, of which as many were made as fit."""
+    plan = plan_pipelines(program, target)
+    return program.map(lambda function: replicate(function, plan.depths))
+
+
+@dataclass(slots=True)
+class PipelinePlan:
+    """How many slots each pipelined loop gets, and what was reduced."""
+
+    depths: Depths = field(default_factory=dict[For, int])
+    found: list[PerfHint] = field(default_factory=list[PerfHint])
+
+    @property
+    def hints(self) -> tuple[PerfHint, ...]:
+        return tuple(self.found)
+
+    def __str__(self) -> str:
+        lines = [f"loop over {loop.iv.name}: {_spelled(depth)}" for loop, depth in self.depths.items()]
+        return "\n".join([*lines, *map(str, self.found)])
+
+
+def plan_pipelines(program: Program, target: Target) -> PipelinePlan:
+    """Decides the depth of every pipelined loop: what was asked for, if all of it fits; else loops are served one
+    after another, inner ones first, since those run most often."""
+    plan = PipelinePlan()
+    for function in program.functions:
+        loops = list(_innermost_first(function.body)) if function.kind is FunctionKind.INCORE else []
+        if loops:
+            _decide(function, loops, target, plan)
+    return plan
+
+
+def _innermost_first(block: Block) -> Iterator[For]:
+    for stmt in block:
+        for inner in stmt.blocks():
+            yield from _innermost_first(inner)
+        if isinstance(stmt, For) and stmt.kind is LoopKind.PIPELINE:
+            yield stmt
+
+
+def _decide(function: Function, loops: list[For], target: Target, plan: PipelinePlan) -> None:
+    wished = {loop: _useful(loop, plan) for loop in loops}
+    plain: Depths = dict.fromkeys(loops, PLAIN)
+    _count(function, wished)
+    reason = misfit(replicate(function, wished), target)
+    if reason is None or misfit(replicate(function, plain), target) is not None:
+        # When not even plain loops fit, the error is raised where addresses are planned.
+        plan.depths |= wished if reason is None else plain
+        return
+    decided = plain
+    for loop in loops:
+        why: TilewrightError | None = reason
+        for depth in range(wished[loop], PLAIN, -1):
+            why = misfit(replicate(function, decided | {loop: depth}), target)
+            if why is None:
+                decided[loop] = depth
+                break
+            reason = why
+        if decided[loop] < wished[loop] and wished[loop] > 1:
+            plan.found.append(_reduced(loop, wished[loop], max(1, decided[loop]), reason))
+    plan.depths |= decided
+
+
+def _useful(loop: For, plan: PipelinePlan) -> int:
+    """The depth asked for; no more than there are trips."""
+    if not isinstance(loop.step, int):
+        if loop.stage > 1:
+            message = f"the loop over {loop.iv.name} has depth 1, not {loop.stage}: its step is known only at run time"
+            plan.found.append(PerfHint(REDUCED, message, loop.span))
+        return 1
+    trips = _trips(loop)
+    return loop.stage if not isinstance(trips, int) else max(1, min(loop.stage, trips))
+
+
+def _count(function: Function, depths: Depths) -> None:
+    copies: dict[For, int] = {loop: 2 * depth - 1 for loop, depth in depths.items() if depth > 1}
+
+    def size(block: Block) -> int:
+        inside = ((stmt, sum(size(inner) for inner in stmt.blocks())) for stmt in block)
+        return sum(1 + count * copies.get(stmt, 1) if isinstance(stmt, For) else 1 + count for stmt, count in inside)
+
+    total = size(function.body)
+    if total > MAX_STATEMENTS and total > sum(1 for _ in walk(function.body)):
+        loop = max(depths, key=lambda each: depths[each])
+        raise UnsupportedError(
+            "the slots of a pipeline make the function too long",
+            span=loop.span,
+            required=f"at most {MAX_STATEMENTS:,} statements",
+            found=f"{total:,}, with {depths[loop]} slots here",
+            help="give the loop a smaller stage",
+        )
+
+
+def _reduced(loop: For, asked: int, depth: int, reason: TilewrightError) -> PerfHint:
+    message = f"the loop over {loop.iv.name} has depth {depth}, not {asked}: {reason.message}"
+    if reason.required and reason.found:
+        message += f" ({reason.required}; {reason.found})"
+    return PerfHint(REDUCED, message, loop.span)
+
+
+def _spelled(depth: int) -> str:
+    return "plain" if depth == PLAIN else f"{depth} slot{'s' if depth > 1 else ''}"
+
+
+# --- copies -------------------------------------------------------------------------------------------------------
+def replicate(function: Function, depths: Depths) -> Function:
+    """`function` with the loops in `depths` at their depths; itself where each has the depth that is written."""
+    if all(depth == 1 and loop.stage == 1 for loop, depth in depths.items()):
+        return function
+    return _Replicator(depths).function(function)
+
+
+class _Replicator(Rewriter):
+    """Inner loops first: the copies of an outer loop contain those of the inner ones."""
+
+    def __init__(self, depths: Depths) -> None:
+        super().__init__()
+        self.depths = depths
+
+    def visit_for(self, stmt: For) -> None:
+        depth = self.depths.get(stmt)
+        if depth is None or (depth == 1 and stmt.stage == 1):
+            super().visit_for(stmt)
+            return
+        body = self.block(stmt.body)
+        loop: For = stmt.replace(body=body)
+        if depth <= 1:
+            kind = LoopKind.PIPELINE if depth else LoopKind.SEQUENTIAL
+            self.emit(loop.replace(kind=kind, stage=1))
+            return
+        for made in replicated(loop, depth):
+            self.emit(made)
+
+
+def replicated(loop: For, depth: int) -> list[Stmt]:
+    """The loop over groups of `depth` trips, and the one over what is left, which runs at most once."""
+    assert isinstance(loop.step, int)
+    trips = _trips(loop)
+    groups = binary(BinaryKind.FLOORDIV, trips, depth)
+    middle = loop.start + groups * (depth * loop.step)
+    rest = trips % depth if isinstance(trips, int) else None
+    if rest == 0:
+        return [_group(loop, loop.start, loop.stop, depth, loop.inits, loop.results)]
+    between = tuple(_like(result) for result in loop.results)
+    first = _group(loop, loop.start, middle, depth, loop.inits, between)
+    count = depth - 1 if rest is None else rest
+    return [first, _group(loop, middle, loop.stop, count, between, loop.results, depth, guarded=rest is None)]
+
+
+def _trips(loop: For) -> Scalar:
+    """The number of trips of a loop with a constant step."""
+    assert isinstance(loop.step, int)
+    low, high = (loop.start, loop.stop) if loop.step > 0 else (loop.stop, loop.start)
+    size = abs(loop.step)
+    return maximum(binary(BinaryKind.FLOORDIV, binary(BinaryKind.SUB, high, low) + (size - 1), size), 0)
+
+
+def _like(value: Value) -> Value:
+    return Value(value.name, value.type, value.span)
+
+
+def _group(
+    loop: For,
+    start: Scalar,
+    stop: Scalar,
+    copies: int,
+    inits: tuple[Scalar, ...],
+    results: tuple[Value, ...],
+    depth: int | None = None,
+    *,
+    guarded: bool = False,
+) -> For:
+    """A loop each of whose trips is `copies` trips of `loop`, out of `depth`. Where `guarded`, all but the first of
+    them run only if they lie before `stop`."""
+    assert isinstance(loop.step, int)
+    iv = _like(loop.iv)
+    iter_args = tuple(_like(arg) for arg in loop.iter_args)
+    carried: tuple[Scalar, ...] = iter_args
+    body: list[Stmt] = []
+    for copy in range(copies):
+        here = binary(BinaryKind.ADD, iv, copy * loop.step)
+        block = clone_block(loop.body, {loop.iv: here} | dict(zip(loop.iter_args, carried, strict=True)))
+        last = block[-1]
+        assert isinstance(last, Yield)
+        if guarded and copy:
+            before = binary(BinaryKind.LT if loop.step > 0 else BinaryKind.GT, here, stop)
+            made = tuple(_like(result) for result in results)
+            body.append(If(before, block, (Yield(carried, span=last.span),), made, span=loop.span))
+            carried = made
+        else:
+            body += block[:-1]
+            carried = last.values
+    body.append(Yield(carried, span=loop.body[-1].span))
+    step = (depth or copies) * loop.step
+    return For(
+        iv, start, stop, step, LoopKind.PIPELINE, inits, iter_args, tuple(body), results, 1, span=loop.span
+    )  # fmt: skip
