@@ -169,6 +169,7 @@ class _Planner:
             total = _plus(total, _times(self.making(value, space), self.c.weight[value]))
         served: set[tuple[Value, MemorySpace]] = set()
         for demand in self.reading.get(root, ()):
+            total = _plus(total, _times(self.handing_on(demand, space), demand.weight))
             bridge = self.bridge_for(demand, space, trial=(root, space))
             if bridge is not None and (bridge.value, bridge.space) not in served:
                 served.add((bridge.value, bridge.space))
@@ -178,6 +179,13 @@ class _Planner:
             if source is not None and self.c.root(demand.value) is not root:
                 total = _plus(total, _times(self.way(demand.value, source, space), demand.weight))
         return total
+
+    def handing_on(self, demand: Demand, space: MemorySpace) -> Price:
+        """What a loop carries, or a branch hands out, may have to be copied where it is (a swap): a memory that has no
+        way to itself does that by way of DDR."""
+        if demand.kind != "same" or isinstance(demand.slot[0], Let) or self.target.edge(space, space) is not None:
+            return NOTHING
+        return _plus(self.way(demand.value, space, DDR), self.way(demand.value, DDR, space))
 
     def weight(self, demand: Demand) -> float:
         """A bridge is hoisted to where its value is made, so that it costs as often as that is made."""
