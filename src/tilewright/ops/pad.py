@@ -148,7 +148,7 @@ class FillpadExpand(PadOp, name="fillpad_expand", result_space=VEC):
         return context.emit(self.at_level(TILE))
 
     def resized(self, shape: Shape) -> Op:
-        return self
+        return self.replace(shape=shape)
 
     def flattened(self, replace: Callable[[Value], Scalar]) -> Op:
         op = self.with_operands(replace)

@@ -126,7 +126,8 @@ class FunctionEmitter:
         arguments += [f"ptr %res.{position}" for position in self.interface.results]
         self.block(self.function.body)
         self._leave()
-        return self.b.text(f"define internal i64 @{self.interface.name}({', '.join(arguments)}, ptr %ws, ptr %report)")
+        arguments += ["ptr %ws", "ptr %report"]
+        return self.b.text(f"define internal i64 @{self.interface.name}({', '.join(arguments)})")
 
     def _parameter(self, name: str, kind: TensorType) -> Place:
         shape = self.scope.indices(kind.shape)

@@ -22,7 +22,7 @@ from tilewright.ir.scalar import Scalar, Value, linear_terms
 from tilewright.ir.types import TensorType, TileType
 from tilewright.ops.create import Create
 from tilewright.ops.movement import Load, Store
-from tilewright.ops.shape import Reshape, Slice, Transpose
+from tilewright.ops.shape import Reshape, SetValidShape, Slice, Transpose
 from tilewright.targets import Target
 
 
@@ -131,9 +131,16 @@ class _Resizer(Rewriter):
         if new is op and not relaid:
             self.emit(stmt)
             return
-        kind = placed_like(inferred, made.type.substitute(self.get))
+        before = made.type.substitute(self.get)
+        kind = placed_like(inferred, before)
         assert isinstance(kind, TileType)
-        self.emit(Let(self.retype(made, kind.with_(layout=ROW_MAJOR) if relaid else kind), new, span=stmt.span))
+        kind = kind.with_(layout=ROW_MAJOR) if relaid else kind
+        if kind.shape != before.shape and inferred.valid == inferred.shape != before.valid == before.shape:
+            # An operation that fills its whole tile now fills what was added too, which has no meaning.
+            whole = self.let(new, f"{made.name}_whole", stmt.span, kind)
+            new = SetValidShape(whole, *before.valid, span=stmt.span)
+            kind = placed_like(new.infer(), kind)
+        self.emit(Let(self.retype(made, kind), new, span=stmt.span))
 
     # --- reshapes ---
     def through_memory(self, stmt: Let, op: Op) -> None:
