@@ -1,0 +1,188 @@
+"""How many bytes of each memory straight-line code needs at once, whole or cut into blocks.
+
+An estimate on the safe side, made before spaces, dtypes and layouts are decided: results are where their operation
+leaves them, a column vector takes whole boxes, scratch tiles and the wide copies of element types that the machine
+lacks are counted at the operation that wants them. Registers are not counted: what goes through them is cut again
+(`tile_matmul`, native code)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import lcm
+
+from tilewright.analysis.footprint import footprint
+from tilewright.analysis.liveness import shareable
+from tilewright.analysis.spaces import fixed_space, inherited_field, tile_operands
+from tilewright.ir.dtypes import BOOL, FP32
+from tilewright.ir.layout import COL_MAJOR, ROW_MAJOR, MemorySpace
+from tilewright.ir.loops import Contract
+from tilewright.ir.nodes import Let
+from tilewright.ir.op import Op
+from tilewright.ir.scalar import Value
+from tilewright.ir.types import TileType, TileView
+from tilewright.ops.flat import flat_shape
+from tilewright.passes.tile.partition.dimensions import Dim, Dimensions, tile_of
+from tilewright.targets import Target
+
+Blocks = Mapping[Dim, int]
+"""The extent of the blocks of each class that is cut."""
+Bytes = dict[str, int]
+"""Bytes by the name of the memory."""
+UNBOUNDED = 1 << 60
+"""What a tile counts whose extent is known at run time only."""
+BOX = 16
+"""Extents of a tile of which a memory's layout is asked."""
+MATRICES = 64
+"""Matrices that one transfer may move (`flatten_tiles`)."""
+
+
+@dataclass(slots=True)
+class Section:
+    """Straight-line code and what is known of it."""
+
+    lets: tuple[Let, ...]
+    dims: Dimensions
+    target: Target
+    spaces: dict[Value, MemorySpace] = field(default_factory=dict[Value, MemorySpace])
+    last: dict[Value, int] = field(default_factory=dict[Value, int])
+    """the last statement that reads a tile"""
+    open: set[Value] = field(default_factory=set[Value])
+    """what is loaded to wherever its readers want it"""
+    multiples: dict[Dim, int] = field(default_factory=dict[Dim, int])
+    """what the extent of a class is a multiple of, for the sake of its tiles' boxes"""
+
+
+def section_of(lets: tuple[Let, ...], dims: Dimensions, target: Target) -> Section:
+    """Linear."""
+    found = Section(lets, dims, target)
+    for position, stmt in enumerate(lets):
+        op = stmt.value
+        if not isinstance(op, Op):
+            continue
+        for name, value in tile_operands(op):
+            found.last[value] = position
+            if value in found.open and isinstance(op.loops, Contract) and name in (op.loops.lhs, op.loops.rhs):
+                found.spaces[value] = MemorySpace.MAT
+        if isinstance(stmt.target.type, TileType):
+            if not tile_operands(op) and fixed_space(op) is None:
+                found.open.add(stmt.target)
+            found.spaces[stmt.target] = _space_of(op, stmt.target, found)
+            found.last.setdefault(stmt.target, position)
+    for value in dims.tiles:
+        for cls, multiple in _boxes(value, found):
+            found.multiples[cls] = lcm(found.multiples.get(cls, 1), multiple)
+    return found
+
+
+def _boxes(value: Value, section: Section) -> list[tuple[Dim, int]]:
+    """The multiples that one tile wants of its last two dimensions. The elements of a column vector lie together."""
+    space, kind, target = section.spaces[value], tile_of(value), section.target
+    if kind.rank < 2 or not target.has(space) or target.memory(space).register_bytes or kind.dtype is BOOL:
+        return []
+    classes = section.dims.classes_of(value)[-2:]
+    vector = kind.shape[-1] == 1 and space is MemorySpace.VEC
+    layout = COL_MAJOR if vector else target.layout(space, (BOX, BOX))
+    box = target.box(space, layout, kind.dtype)
+    if vector:
+        return [(classes[0], box[0])]
+    return [(cls, side) for cls, side, extent in zip(classes, box, kind.shape[-2:], strict=True) if extent != 1]
+
+
+def _space_of(op: Op, made: Value, found: Section) -> MemorySpace:
+    space = tile_of(made).space or fixed_space(op)
+    if space is not None:
+        return space
+    followed = inherited_field(op)
+    source = getattr(op, followed) if followed else None
+    return found.spaces.get(source, MemorySpace.VEC) if isinstance(source, Value) else MemorySpace.VEC
+
+
+def peaks(section: Section, blocks: Blocks, kept: bool = False) -> Bytes:
+    """The most bytes alive at once, per memory. `kept`: values without a dimension of `blocks`' classes stay alive
+    throughout, as between passes."""
+    now: Bytes = {}
+    most: Bytes = {}
+    dying: dict[int, list[Value]] = {}
+    for value, position in section.last.items():
+        dying.setdefault(position, []).append(value)
+    sizes = {value: bytes_of(value, section, blocks) for value in section.dims.tiles}
+    for position, stmt in enumerate(section.lets):
+        op, made = stmt.value, stmt.target
+        if not isinstance(op, Op):
+            continue
+        shared = shareable(op, made) if made in sizes else frozenset[Value]()
+        early = [v for v in dying.get(position, ()) if v in shared and v is not made]
+        for value in early[:1]:
+            _add(now, sizes[value], -1)
+        if made in sizes:
+            _add(now, sizes[made], 1)
+        for name, nbytes in now.items():
+            extra = _extra(op, section, sizes, blocks) if name == _vector_memory(section.target) else 0
+            most[name] = max(most.get(name, 0), nbytes + extra)
+        for value in dying.get(position, ()):
+            if value not in early[:1] and not (kept and _outlasts(value, section.dims, blocks)):
+                _add(now, sizes[value], -1)
+    return most
+
+
+def _outlasts(value: Value, dims: Dimensions, blocks: Blocks) -> bool:
+    return not any(cls in blocks for cls in dims.classes_of(value))
+
+
+def _add(now: Bytes, size: tuple[str, int], sign: int) -> None:
+    name, nbytes = size
+    if name:
+        now[name] = now.get(name, 0) + sign * nbytes
+
+
+def _vector_memory(target: Target) -> str:
+    return target.memory(MemorySpace.VEC).name if target.has(MemorySpace.VEC) else ""
+
+
+def bytes_of(value: Value, section: Section, blocks: Blocks) -> tuple[str, int]:
+    """The memory of a tile, and its bytes there; no name for registers and memories that the target has not."""
+    space, target = section.spaces[value], section.target
+    if not target.has(space) or target.memory(space).register_bytes or target.memory(space).capacity is None:
+        return "", 0
+    shape: list[int] = []
+    for cls, extent in zip(section.dims.classes_of(value), tile_of(value).shape, strict=True):
+        size = blocks.get(cls, extent)
+        if not isinstance(size, int):
+            return target.memory(space).name, UNBOUNDED
+        multiple = section.multiples.get(cls, 1)
+        shape.append(-(-size // multiple) * multiple)
+    lead = 1
+    for extent in shape[:-2]:
+        lead *= extent
+    if lead > MATRICES:
+        return target.memory(space).name, UNBOUNDED
+    return target.memory(space).name, _footprint(tuple(shape), value, space, target)
+
+
+def _footprint(shape: tuple[int, ...], value: Value, space: MemorySpace, target: Target, wide: bool = False) -> int:
+    rows, columns = flat_shape(shape)
+    vector = columns == 1 and space is MemorySpace.VEC
+    dtype = FP32 if wide else tile_of(value).dtype
+    view = TileView(layout=ROW_MAJOR) if vector else TileView()
+    return footprint(TileType((rows, columns), dtype, space, view), target)
+
+
+def _extra(op: Op, section: Section, sizes: Mapping[Value, tuple[str, int]], blocks: Blocks) -> int:
+    """Bytes that only the operation itself needs: scratch, and copies in FP32."""
+    if op.level.value != "tile" or isinstance(op.loops, Contract):
+        return 0
+    tiles = tile_operands(op)
+    total = 0
+    for scratch in op.scratch().values():
+        like = [sizes[value][1] for _, value in tiles if tile_of(value).shape == scratch.shape]
+        total += max(like, default=0)
+    kind = op.work().kind
+    if kind in ("none", "move", "fill", "scalar"):
+        return total
+    taken = section.target.vector_dtypes(kind)
+    for _, value in tiles:
+        dtype = tile_of(value).dtype
+        if dtype not in taken and sizes[value][1] < UNBOUNDED:
+            total += 2 * sizes[value][1] * max(1, FP32.bits // max(8, dtype.bits))
+    return total
