@@ -353,6 +353,9 @@ def _bind_results(
                 scope.advance(init, result, span)
             else:
                 others = (given,) if isinstance(given, Value) and given is not item.arg else ()
-                scope.versions.joins(result, (init, *others))
+                # What the loop used up is read under the result's name alone from here on.
+                starts = () if init in scope.versions.ended else (init,)
+                scope.versions.belongs(result, init)
+                scope.versions.joins(result, (*starts, *others))
         for name in [result.name] if item.explicit else item.names:
             scope.set(name, result)
