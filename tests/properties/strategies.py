@@ -303,9 +303,9 @@ class _Generator:
         if item is None:
             return
         shape: Any = item[0].type.shape  # type: ignore[attr-defined]
-        if len(shape) != 2:
-            return
         rows = self.maybe(2)
+        if len(shape) != 2 or shape[1 if rows else 0] == 1:
+            return
         wanted = (shape[0], 1) if rows else (1, shape[1])
         vector = self.array(lambda v: v.dtype is item[0].dtype and v.type.shape == wanted)  # type: ignore[attr-defined]
         if vector is None:
