@@ -35,7 +35,7 @@ class Program:
             acc_1 = pl.tile.matmul_acc(acc, l, r, init_cond=k == 0)
             l_1 = pl.tile.extract(x, 0, k + 16, [16, 16], target_memory=pl.Mem.Left)
             r_1 = pl.tile.extract(y, k + 16, 0, [16, 16], target_memory=pl.Mem.Right)
-            acc_2 = pl.tile.matmul_acc(acc_1, l_1, r_1, init_cond=k + 16 == 0)
+            acc_2 = pl.tile.matmul_acc(acc_1, l_1, r_1, init_cond=False)
             acc_3 = pl.yield_(acc_2)
         out_1 = pl.tile.store(acc_3, [0, 0], out)
         return out_1

@@ -30,10 +30,9 @@ from dataclasses import dataclass, field
 from tilewright.analysis.hints import PerfHint
 from tilewright.errors import TilewrightError, UnsupportedError
 from tilewright.ir.function import Function, FunctionKind, Program
-from tilewright.ir.nodes import Block, For, If, LoopKind, Stmt, Yield, walk
-from tilewright.ir.rewrite import Rewriter, clone_block
-from tilewright.ir.scalar import BinaryKind, Scalar, Value, binary, maximum
+from tilewright.ir.nodes import Block, For, LoopKind, walk
 from tilewright.passes.memory.fitting import misfit
+from tilewright.passes.tile.pipeline.copies import PLAIN, Depths, replicate, trips_of
 from tilewright.targets import Target
 
 MAX_STATEMENTS = 100_000
@@ -41,11 +40,6 @@ MAX_STATEMENTS = 100_000
 
 REDUCED = "PH-MR-001"
 """A pipelined loop has fewer slots than it was given."""
-
-PLAIN = 0
-"""The depth of a loop that is not pipelined at all: the buffers of its body are reused within a trip."""
-
-Depths = dict[For, int]
 
 
 def pipeline(program: Program, target: Target) -> Program:
@@ -119,7 +113,7 @@ def _useful(loop: For, plan: PipelinePlan) -> int:
             message = f"the loop over {loop.iv.name} has depth 1, not {loop.stage}: its step is known only at run time"
             plan.found.append(PerfHint(REDUCED, message, loop.span))
         return 1
-    trips = _trips(loop)
+    trips = trips_of(loop)
     return loop.stage if not isinstance(trips, int) else max(1, min(loop.stage, trips))
 
 
@@ -151,98 +145,3 @@ def _reduced(loop: For, asked: int, depth: int, reason: TilewrightError) -> Perf
 
 def _spelled(depth: int) -> str:
     return "plain" if depth == PLAIN else f"{depth} slot{'s' if depth > 1 else ''}"
-
-
-# --- copies -------------------------------------------------------------------------------------------------------
-def replicate(function: Function, depths: Depths) -> Function:
-    """`function` with the loops in `depths` at their depths; itself where each has the depth that is written."""
-    if all(depth == 1 and loop.stage == 1 for loop, depth in depths.items()):
-        return function
-    return _Replicator(depths).function(function)
-
-
-class _Replicator(Rewriter):
-    """Inner loops first: the copies of an outer loop contain those of the inner ones."""
-
-    def __init__(self, depths: Depths) -> None:
-        super().__init__()
-        self.depths = depths
-
-    def visit_for(self, stmt: For) -> None:
-        depth = self.depths.get(stmt)
-        if depth is None or (depth == 1 and stmt.stage == 1):
-            super().visit_for(stmt)
-            return
-        body = self.block(stmt.body)
-        loop: For = stmt.replace(body=body)
-        if depth <= 1:
-            kind = LoopKind.PIPELINE if depth else LoopKind.SEQUENTIAL
-            self.emit(loop.replace(kind=kind, stage=1))
-            return
-        for made in replicated(loop, depth):
-            self.emit(made)
-
-
-def replicated(loop: For, depth: int) -> list[Stmt]:
-    """The loop over groups of `depth` trips, and the one over what is left, which runs at most once."""
-    assert isinstance(loop.step, int)
-    trips = _trips(loop)
-    groups = binary(BinaryKind.FLOORDIV, trips, depth)
-    middle = loop.start + groups * (depth * loop.step)
-    rest = trips % depth if isinstance(trips, int) else None
-    if rest == 0:
-        return [_group(loop, loop.start, loop.stop, depth, loop.inits, loop.results)]
-    between = tuple(_like(result) for result in loop.results)
-    first = _group(loop, loop.start, middle, depth, loop.inits, between)
-    count = depth - 1 if rest is None else rest
-    return [first, _group(loop, middle, loop.stop, count, between, loop.results, depth, guarded=rest is None)]
-
-
-def _trips(loop: For) -> Scalar:
-    """The number of trips of a loop with a constant step."""
-    assert isinstance(loop.step, int)
-    low, high = (loop.start, loop.stop) if loop.step > 0 else (loop.stop, loop.start)
-    size = abs(loop.step)
-    return maximum(binary(BinaryKind.FLOORDIV, binary(BinaryKind.SUB, high, low) + (size - 1), size), 0)
-
-
-def _like(value: Value) -> Value:
-    return Value(value.name, value.type, value.span)
-
-
-def _group(
-    loop: For,
-    start: Scalar,
-    stop: Scalar,
-    copies: int,
-    inits: tuple[Scalar, ...],
-    results: tuple[Value, ...],
-    depth: int | None = None,
-    *,
-    guarded: bool = False,
-) -> For:
-    """A loop each of whose trips is `copies` trips of `loop`, out of `depth`. Where `guarded`, all but the first of
-    them run only if they lie before `stop`."""
-    assert isinstance(loop.step, int)
-    iv = _like(loop.iv)
-    iter_args = tuple(_like(arg) for arg in loop.iter_args)
-    carried: tuple[Scalar, ...] = iter_args
-    body: list[Stmt] = []
-    for copy in range(copies):
-        here = binary(BinaryKind.ADD, iv, copy * loop.step)
-        block = clone_block(loop.body, {loop.iv: here} | dict(zip(loop.iter_args, carried, strict=True)))
-        last = block[-1]
-        assert isinstance(last, Yield)
-        if guarded and copy:
-            before = binary(BinaryKind.LT if loop.step > 0 else BinaryKind.GT, here, stop)
-            made = tuple(_like(result) for result in results)
-            body.append(If(before, block, (Yield(carried, span=last.span),), made, span=loop.span))
-            carried = made
-        else:
-            body += block[:-1]
-            carried = last.values
-    body.append(Yield(carried, span=loop.body[-1].span))
-    step = (depth or copies) * loop.step
-    return For(
-        iv, start, stop, step, LoopKind.PIPELINE, inits, iter_args, tuple(body), results, 1, span=loop.span
-    )  # fmt: skip
