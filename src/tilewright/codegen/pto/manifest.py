@@ -151,8 +151,17 @@ class _Launches:
 
     def results(self, main: Function) -> list[str]:
         """The names of the tensors that the entry returns."""
-        found = (self.resolve(result) for result in result_of(main.body))
-        return [self.names[value] for value in found if isinstance(value, Value) and value in self.names]
+        found = [value for value in map(self.resolve, result_of(main.body)) if isinstance(value, Value)]
+        for value in found:
+            known = value in self.names or not isinstance(value.type, TensorType)
+            if main.kind is not FunctionKind.INCORE and not known:
+                raise UnsupportedError(
+                    f"{value.name!r} is returned, and which tensor it is depends on a value known at run time",
+                    span=value.span,
+                    required="an output, or a tensor that the entry creates",
+                    help="copy it into an output",
+                )
+        return [self.names[value] for value in found if value in self.names]
 
     # --- the entry ---
     def resolve(self, scalar: Scalar) -> Scalar:
