@@ -57,7 +57,7 @@ class Event:
 
 
 class Unrolled:
-    """Executes the control flow of a function, each branch as `choices` say, and records what each statement touches."""
+    """Executes the control flow of a function, branches as `choices` say, and records what each statement touches."""
 
     def __init__(self, function: Function, target: Target, choices: random.Random) -> None:
         self.target = target
