@@ -5,24 +5,23 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tilewright.analysis.footprint import footprint
-from tilewright.analysis.spaces import accepted, default_rounding, stores_tile
+from tilewright.analysis.liveness import live_ranges
+from tilewright.analysis.spaces import accepted
 from tilewright.analysis.tile_chooser import L0Tile, Problem, Stationary, alignment, choose_l0_tile
 from tilewright.errors import CapacityError, NoRouteError, Span, TargetError
 from tilewright.ir.function import Function
 from tilewright.ir.layout import MemorySpace
-from tilewright.ir.loops import Contract, Elementwise
+from tilewright.ir.loops import Contract
 from tilewright.ir.nodes import Let, Stmt
-from tilewright.ir.op import Effect, Op
-from tilewright.ir.scalar import Scalar, Value
+from tilewright.ir.op import Op
+from tilewright.ir.scalar import Value
 from tilewright.ir.types import TileType
-from tilewright.ops.movement import Store
 from tilewright.passes.tile.tile_matmul.forms import (
     Branch,
     Loop,
     Node,
     Product,
     Unchained,
-    accumulator_field,
     bias_field,
     check_defined,
     index_of,
@@ -34,19 +33,26 @@ from tilewright.passes.tile.tile_matmul.forms import (
 from tilewright.passes.tile.tile_matmul.levels import Choice, Operand, choose
 from tilewright.passes.tile.tile_matmul.operands import Bring, is_turned, load_of
 from tilewright.passes.tile.tile_matmul.plan import FunctionTiles, PerfHint, ProductPlan, Sink, SumPlan
+from tilewright.passes.tile.tile_matmul.sinks import Sinks, tile_type
 from tilewright.passes.tile.tile_matmul.slices import NEVER, Slices, slices_of
 from tilewright.targets import Target
 
-ACC, MAT, DDR = MemorySpace.ACC, MemorySpace.MAT, MemorySpace.DDR
+ACC, MAT = MemorySpace.ACC, MemorySpace.MAT
 
 
 def decide(function: Function, target: Target) -> FunctionTiles:
     """The plan for one function. Raises `AccumulatorError`, and `CapacityError` where not even one box fits or an
     operand that its user placed does not."""
     decider = _Decider(function, target)
-    for stmt in function.walk():
-        if isinstance(stmt, Let) and isinstance(stmt.value, Op) and isinstance(stmt.value.loops, Contract):
-            decider.product(stmt, stmt.value)
+    products = [
+        (stmt, stmt.value)
+        for stmt in function.walk()
+        if isinstance(stmt, Let) and isinstance(stmt.value, Op) and isinstance(stmt.value.loops, Contract)
+    ]
+    for _, op in products:
+        decider.hold(op)
+    for stmt, op in products:
+        decider.product(stmt, op)
     return decider.tiles
 
 
@@ -56,6 +62,34 @@ class _Decider:
         self.index = index_of(function)
         self.tiles = FunctionTiles(function.name)
         self.seen: set[Stmt] = set()
+        self.live = live_ranges(function)
+        self.sinks = Sinks(self.index, target)
+        self.held: dict[Value, int] = {}
+        """operands that are taken to be on chip as a whole, with their bytes in the big memory"""
+
+    def operands_of(self, op: Op) -> list[Value]:
+        """The tiles that are loaded, or made, for the operands of a product."""
+        form = op.loops
+        assert isinstance(form, Contract)
+        values: list[Value] = [getattr(op, form.lhs), getattr(op, form.rhs)]
+        loads = [load_of(value, self.index) for value in values]
+        return [value if load is None else load.target for value, load in zip(values, loads, strict=True)]
+
+    def hold(self, op: Op) -> None:
+        for value in self.operands_of(op):
+            kind = tile_type(value)
+            if all(isinstance(extent, int) for extent in kind.shape) and kind.space in (None, MAT):
+                self.held[value] = footprint(TileType(kind.static_shape, kind.dtype, MAT), self.target)
+
+    def taken(self, product: Product) -> int:
+        """Bytes of the big memory that other operands hold while a product runs."""
+        own = self.operands_of(product.op)
+        first, last = 2 * self.live.begins[product.stmt], 2 * self.live.begins[product.stmt] + 1
+        return sum(
+            nbytes
+            for value, nbytes in self.held.items()
+            if value not in own and any(a <= last and first <= b for a, b in self.live.ranges.get(value, ()))
+        )
 
     def product(self, stmt: Let, op: Op) -> None:
         """Decides for the sum that a product belongs to, once."""
@@ -87,7 +121,7 @@ class _Decider:
         for field in (product.form.lhs, product.form.rhs):
             value: Value = getattr(product.op, field)
             space = value.type.space if isinstance(value.type, TileType) else None
-            if space not in accepted(product.op, field, self.target) or space is None:
+            if space is None or space not in accepted(product.op, field, self.target):
                 continue
             if not self.target.same_memory(space, MAT):
                 fixed = True
@@ -112,7 +146,7 @@ class _Decider:
     def tile_of(self, product: Product) -> tuple[Problem, L0Tile] | None:
         """The problem and its tile; None, with a hint, for what the machine's matrix engine does not do."""
         op, form = product.op, product.form
-        lhs, rhs = _kind(getattr(op, form.lhs)), _kind(getattr(op, form.rhs))
+        lhs, rhs = tile_type(getattr(op, form.lhs)), tile_type(getattr(op, form.rhs))
         span = product.stmt.span
         if not all(isinstance(extent, int) for extent in (*lhs.shape, *rhs.shape)):
             self.hint("PH-AT-005", "the physical shape of an operand is known only at run time", span)
@@ -149,9 +183,9 @@ class _Decider:
                 self.in_place(*part)
             return
         inner = tuple(part.stmt for part in nodes_of(node) if isinstance(part, (Loop, Branch)))
-        if self.sink_of(root).store is None and self.fits_whole(found):
+        if self.sinks.of(root).store is None and self.fits_whole(found):
             return
-        plans = {
+        plans: dict[Stmt, ProductPlan] = {
             product.stmt: self.plan(product, p, replace(t, m=m, n=n), inner, in_place=False) for product, p, t in found
         }
         rows_outside = plans[first.stmt].choice.rows_outside
@@ -161,6 +195,9 @@ class _Decider:
             for product, p, t in found:
                 self.forced(product, p, t, str(reason))
             return
+        if plan.sink.store is None:
+            self.index.temporary[plan.sink.value] = None
+            self.tiles.hints += self.sinks.hints(root, plan.sink)
         self.tiles.sums.append(plan)
         self.tiles.chosen += plans.values()
         self.fallback_hint(first, tile)
@@ -184,13 +221,13 @@ class _Decider:
             for stmt, plan in plans.items()
             for field in (plan.product.form.lhs, plan.product.form.rhs)
         }
-        sink = self.sink_of(root)
+        sink = self.sinks.of(root)
         try:
             slices = self.slices(node, brings, sink)
         except Unchained:
             if sink.store is None:
                 raise
-            sink = self.collected(root)  # where the sum ends, before what was written in between
+            sink = self.sinks.collected(root)  # where the sum ends, before what was written in between
             slices = self.slices(node, brings, sink)
         return SumPlan(root, node, *extents, rows_outside, plans, sink, slices)
 
@@ -266,96 +303,29 @@ class _Decider:
         self, product: Product, problem: Problem, tile: L0Tile, inner: tuple[Stmt, ...], *, in_place: bool
     ) -> ProductPlan:
         op, form = product.op, product.form
-        sides = tuple(self.operand(getattr(op, field), product.stmt, inner) for field in (form.lhs, form.rhs))
+        sides = [self.operand(getattr(op, field), product.stmt, inner) for field in (form.lhs, form.rhs)]
         if in_place and tile.grid(problem)[2] == 1:
             choice = Choice(Bring.WHOLE, Bring.WHOLE, True)
         else:
-            choice = choose(problem, tile, (sides[0], sides[1]), self.target, 0, in_place=in_place)
+            taken = self.taken(product)
+            choice = choose(problem, tile, (sides[0], sides[1]), self.target, taken, in_place=in_place)
+            for value, bring in zip(self.operands_of(op), (choice.lhs, choice.rhs), strict=True):
+                if bring is not Bring.WHOLE:
+                    self.held.pop(value, None)
         return ProductPlan(product, problem, tile, choice)
 
     def operand(self, value: Value, at: Stmt, inner: tuple[Stmt, ...]) -> Operand:
-        kind, load = _kind(value), load_of(value, self.index)
+        kind, load = tile_type(value), load_of(value, self.index)
         in_loop = any(self.index.inside(value, stmt) for stmt in inner)
-        if load is not None:
+        if load is not None and load.target not in self.index.temporary:
             assert isinstance(load.value, Op)
             tensor = next(v for _, v in load.value.operand_items())
             if self.index.consumed.get(tensor, NEVER) <= self.index.position[at]:
                 load = None
         return Operand(kind.dtype, kind.static_shape, load is not None, in_loop)
 
-    # --- where results go ---
-    def sink_of(self, root: Value) -> Sink:
-        """Straight to DDR when the sum, or what is computed of it element by element, is only stored."""
-        block = self.index.block[self.index.defs[root]]
-        shape, value = _kind(root).shape, root
-        while True:
-            uses = self.index.uses.get(value, ())
-            stmt = uses[0].stmt if len(uses) == 1 else None
-            if not isinstance(stmt, Let) or not isinstance(stmt.value, Op) or self.index.block[stmt] != block:
-                return self.collected(root)
-            op = stmt.value
-            if stores_tile(op) == uses[0].field and isinstance(op, Store) and stored_offsets(op, 0, 0) is not None:
-                return Sink(value, stmt, store=stmt)
-            made = stmt.target.type
-            if not isinstance(made, TileType) or made.shape != shape or not self.may_follow(op):
-                return self.collected(root)
-            value = stmt.target
-
-    def may_follow(self, op: Op) -> bool:
-        """Whether an operation on the sum may be done tile by tile: it works element by element, and either leaves the
-        accumulator together with it or runs on the same core."""
-        if not isinstance(op.loops, Elementwise) or op.effect is not Effect.PURE or op.writes or op.view_of:
-            return False
-        return self.folds(op) or not self.target.has_separate_cores
-
-    def folds(self, op: Op) -> bool:
-        """Whether a rounding is done on the way from the accumulator to DDR."""
-        edge = self.target.edge(ACC, DDR)
-        arrays = [value for _, value in op.operand_items()]
-        if not op.converts or not default_rounding(op) or edge is None or len(arrays) != 1:
-            return False
-        made = op.infer()
-        return edge.carries(arrays[0].dtype, made.dtype)
-
-    def collected(self, root: Value) -> Sink:
-        """In a temporary tensor, from where every consumer loads what it wants."""
-        value, at = root, self.index.defs[root]
-        uses = self.index.uses.get(root, ())
-        reader = uses[0].stmt if len(uses) == 1 else None
-        if isinstance(reader, Let) and isinstance(reader.value, Op) and self.folds(reader.value):
-            if self.index.block[reader] == self.index.block[at]:
-                value = reader.target
-        return Sink(value, at)
-
-
-def stored_offsets(op: Store, row: Scalar, col: Scalar) -> tuple[Scalar, ...] | None:
-    """Where the part at [row, col] of a stored tile goes; None when the region has another shape than the tile."""
-    kind = _kind(op.tile)
-    rank = len(op.offsets)
-    if op.shapes is not None and len(op.shapes) == 1:
-        if kind.shape[0] != 1 or rank < 1:
-            return None
-        return (*op.offsets[:-1], _plus(op.offsets[-1], col))
-    if op.shapes is not None and tuple(op.shapes[-2:]) != tuple(kind.valid):
-        return None
-    if rank < 2:
-        return None
-    return (*op.offsets[:-2], _plus(op.offsets[-2], row), _plus(op.offsets[-1], col))
-
-
-def _plus(a: Scalar, b: Scalar) -> Scalar:
-    return a + b
-
 
 def logical(kind: TileType, axis: int) -> int:
     """The extent that has meaning, where it is known when compiling; else the physical one."""
     valid, physical = kind.valid[axis], kind.static_shape[axis]
     return max(1, valid) if isinstance(valid, int) else physical
-
-
-def _kind(value: Value) -> TileType:
-    assert isinstance(value.type, TileType)
-    return value.type
-
-
-__all__ = ["accumulator_field", "decide", "logical", "stored_offsets"]

@@ -113,6 +113,8 @@ class Index:
     position: dict[Stmt, int] = field(default_factory=dict[Stmt, int])
     consumed: dict[Value, int] = field(default_factory=dict[Value, int])
     """where a version of a tensor is used up"""
+    temporary: dict[Value, Op | None] = field(default_factory=dict[Value, Op | None])
+    """results that are collected in a temporary tensor, and the loads of them once those are written"""
 
     def inside(self, value: Value, stmt: Stmt) -> bool:
         """Whether `value` is made within a block of `stmt`."""

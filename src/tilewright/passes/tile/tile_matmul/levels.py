@@ -60,8 +60,10 @@ def choose(
         held = _bytes(left, lhs, (min(tile.m, problem.m), problem.k, tile.k), target, 0)
         held += _bytes(right, rhs, (min(tile.n, problem.n), problem.k, tile.k), target, 1)
         repeated = lhs.in_loop or rhs.in_loop
-        traffic = _traffic(left, lhs, 1 if outside and not repeated else cols)
-        traffic += _traffic(right, rhs, 1 if not outside and not repeated else rows)
+        once = outside and not repeated and left is not Bring.BLOCK
+        traffic = _traffic(left, lhs, 1 if once else cols)
+        once = not outside and not repeated and right is not Bring.BLOCK
+        traffic += _traffic(right, rhs, 1 if once else rows)
         fits = held <= room
         found.append((not fits, 0 if fits else held, traffic, order, Choice(left, right, outside)))
     return min(found, key=lambda entry: entry[:-1])[-1]

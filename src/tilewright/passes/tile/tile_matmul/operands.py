@@ -29,33 +29,37 @@ class Bring(Enum):
     """each window is loaded by itself"""
 
 
-def load_of(value: Value, index: Index) -> Let | None:
-    """The load of which `value` is a plain view, so that a part of it can be loaded instead; None when it is more."""
+def load_of(value: Value, index: Index, space: MemorySpace = MemorySpace.MAT) -> Let | None:
+    """The statement from whose tensor `value` comes unchanged, so that a part of it can be loaded to `space` instead:
+    a load of which it is a plain view, or a result that is collected in DDR. None when it is more than that."""
     stmt = index.defs.get(value)
-    op = stmt.value if isinstance(stmt, Let) else None
-    match op:
-        case Load():
-            return stmt if op.target_memory in (None, MemorySpace.MAT) and len(op.shapes) == 2 else None  # type: ignore[return-value]
-        case TransposeView():
-            return load_of(op.tile, index)
-        case Slice() if not op.drop_dims and op.valid_shape is None and not op.clamp and op.pad_value is None:
-            return load_of(op.tile, index)
-        case Move() if op.target_memory in (None, MemorySpace.MAT) and op.target_type is None:
-            return load_of(op.tile, index) if (op.blayout, op.slayout, op.pad_value) == (None, None, None) else None
+    if not isinstance(stmt, Let) or value in index.temporary:
+        return stmt if isinstance(stmt, Let) else None
+    match stmt.value:
+        case Load() as op:
+            return stmt if op.target_memory in (None, space) and len(op.shapes) == 2 else None
+        case TransposeView() as op:
+            return load_of(op.tile, index, space)
+        case Slice() as op if not op.drop_dims and op.valid_shape is None and not op.clamp and op.pad_value is None:
+            return load_of(op.tile, index, space)
+        case Move() as op if op.target_memory in (None, space) and op.target_type is None:
+            plain = (op.blayout, op.slayout, op.pad_value) == (None, None, None)
+            return load_of(op.tile, index, space) if plain else None
         case _:
             return None
 
 
 def view_chain(value: Value, index: Index) -> list[Let]:
-    """The statements from `value` back to its load."""
+    """The statements from `value` back to its load; none for what is collected in DDR."""
     found: list[Let] = []
-    while True:
+    while value not in index.temporary:
         stmt = index.defs[value]
         assert isinstance(stmt, Let) and isinstance(stmt.value, Op)
         found.append(stmt)
         if isinstance(stmt.value, Load):
             return found
         value = next(operand for _, operand in stmt.value.operand_items())
+    return found
 
 
 def is_turned(value: Value, index: Index) -> bool:
@@ -72,7 +76,10 @@ def narrowed(
 ) -> Value:
     """The window [offsets, offsets + extents) of `value`, loaded from DDR. `scalar` gives what stands for the scalars
     of the old program, `emit` what stands for its values."""
-    stmt = index.defs[value]
+    held, stmt = index.temporary.get(value), index.defs[value]
+    if held is not None:
+        assert isinstance(held, Load)
+        return emit(_narrow_load(held, offsets, extents, lambda extent: extent), value)
     assert isinstance(stmt, Let)
     op = stmt.value
     match op:

@@ -71,11 +71,14 @@ class Sink:
     at: Stmt
     store: Let | None = None
     space: MemorySpace | None = None
+    after: tuple[Value, Let] | None = None
+    """what is computed of the collected sum, and its store: done part by part too"""
 
     def __str__(self) -> str:
         if self.store is not None:
             return f"stored to {self.store.target.name}"
-        return "collected in DDR" if self.space is None else f"collected in {self.space.value}"
+        onward = "" if self.after is None else f", then stored to {self.after[1].target.name} part by part"
+        return f"collected in {'DDR' if self.space is None else self.space.value}{onward}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

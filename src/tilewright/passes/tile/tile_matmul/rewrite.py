@@ -13,11 +13,11 @@ from tilewright.ir.scalar import Scalar, Value
 from tilewright.ir.types import TileType
 from tilewright.ops.create import Create
 from tilewright.ops.movement import Load, Store
-from tilewright.passes.tile.tile_matmul.decide import stored_offsets
 from tilewright.passes.tile.tile_matmul.elements import ElementWriter
 from tilewright.passes.tile.tile_matmul.forms import Index, index_of
 from tilewright.passes.tile.tile_matmul.operands import Bring
 from tilewright.passes.tile.tile_matmul.plan import FunctionTiles, SumPlan
+from tilewright.passes.tile.tile_matmul.sinks import ROOM, VEC, stored_offsets
 from tilewright.passes.tile.tile_matmul.windows import Window, segments
 from tilewright.targets import Target
 
@@ -36,11 +36,18 @@ class _Tiler(ElementWriter):
         super().__init__(index, target)
         self.tiles = tiles
         self.at = {plan.sink.at: plan for plan in tiles.sums}
+        self.after = {plan.sink.after[1]: plan for plan in tiles.sums if plan.sink.after is not None}
 
     # --- statements ---
     def visit_let(self, stmt: Let) -> None:
         plan, product = self.at.get(stmt), self.tiles.products.get(stmt)
-        if plan is not None:
+        follows = self.after.get(stmt)
+        if follows is not None and follows.sink.after is not None:
+            with self.using(follows.products, follows):
+                self.stored(follows, follows.sink.after[0], stmt, self.room(follows))
+        elif plan is not None:
+            if plan.sink.store is None:
+                super().visit_let(stmt)
             self.grid(plan, stmt)
         elif product is not None:
             window = Window(0, product.problem.m, 0, product.problem.n)
@@ -65,16 +72,26 @@ class _Tiler(ElementWriter):
         """Every tile of the sum in turn, each completed and sent out before the next begins."""
         with self.using(plan.products, plan):
             if plan.sink.store is not None:
-                self.stored(plan, plan.sink.store)
+                self.stored(plan, plan.sink.value, plan.sink.store, (plan.m, plan.n))
             else:
                 self.collected(plan, stmt)
 
-    def stored(self, plan: SumPlan, stmt: Let) -> None:
+    def room(self, plan: SumPlan) -> tuple[int, int]:
+        """The parts in which what follows a collected sum is computed."""
+        kind, rows = plan.root.type, plan.m
+        assert isinstance(kind, TileType)
+        box = self.target.box(VEC, self.target.layout(VEC, (rows, plan.n)), kind.dtype)[0]
+        while rows > box and ROOM * rows * plan.n * kind.dtype.nbytes > self.target.capacity(VEC):
+            rows = -(-(rows // 2) // box) * box
+        return rows, plan.n
+
+    def stored(self, plan: SumPlan, value: Value, stmt: Let, extents: tuple[int, int]) -> None:
+        """`value`, in parts of `extents`, stored as `stmt` does with the whole."""
         op = stmt.value
         assert isinstance(op, Store)
 
         def store(window: Window, out: Value) -> Value:
-            tile = self.element(plan.sink.value, window)
+            tile = self.element(value, window)
             assert isinstance(tile.type, TileType)
             new = op.with_operands(lambda value: value if value is op.tile else self.get(value))
             offsets = stored_offsets(new, window.row, window.col)
@@ -85,7 +102,7 @@ class _Tiler(ElementWriter):
             new = new.replace(tile=tile, output_tensor=out, offsets=offsets, shapes=shapes)
             return self.let(new, stmt.target.name, stmt.span)
 
-        self.bind(stmt.target, self.tiles_of(plan, self.value(op.output_tensor), store))
+        self.bind(stmt.target, self.tiles_of(plan, extents, self.value(op.output_tensor), store))
 
     def collected(self, plan: SumPlan, stmt: Stmt) -> None:
         """The whole result in a temporary tensor, and loaded from there."""
@@ -99,17 +116,21 @@ class _Tiler(ElementWriter):
             tile = self.element(value, window)
             return self.let(Store(tile, (window.row, window.col), out, span=span), f"{name}_ddr", span)
 
-        held = self.tiles_of(plan, space, store)
+        held = self.tiles_of(plan, (plan.m, plan.n), space, store)
         valid = kind.valid if kind.view.valid_shape is not None else None
         valid = None if valid is None else tuple(self.scalar(extent) for extent in valid)
-        self.bind(value, self.let(Load(held, (0, 0), shape, valid, span=span), name, span))
+        load = Load(held, (0, 0), shape, valid, span=span)
+        self.index.temporary[value] = load
+        self.bind(value, self.let(load, name, span))
 
-    def tiles_of(self, plan: SumPlan, out: Value, store: Callable[[Window, Value], Value]) -> Value:
+    def tiles_of(
+        self, plan: SumPlan, tile: tuple[int, int], out: Value, store: Callable[[Window, Value], Value]
+    ) -> Value:
         """The loops of the grid around `store`; the last version of `out`."""
         kind = plan.root.type
         assert isinstance(kind, TileType)
         extents = tuple(self.scalar(extent) for extent in kind.valid)
-        axes = ((extents[0], plan.m), (extents[1], plan.n))
+        axes = tuple(zip(extents, tile, strict=True))
         outer, inner = axes if plan.rows_outside else axes[::-1]
         for far in segments(*outer):
 
@@ -129,7 +150,8 @@ class _Tiler(ElementWriter):
 
     def hold(self, plan: SumPlan, at: Scalar, size: int) -> None:
         """The operand that stays while the inner loop runs is brought in front of it."""
-        if len(plan.products) != 1 or plan.slices.statements or plan.node is not self.only_product(plan):
+        alone = len(plan.products) == 1 and plan.node is self.only_product(plan)
+        if plan.sink.value in self.index.temporary or not alone or plan.slices.statements:
             return
         product = next(iter(plan.products.values()))
         op, form = product.product.op, product.product.form
