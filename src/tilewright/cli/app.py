@@ -35,6 +35,7 @@ def tilewright(
     \b
     tilewright run kernel.py 64x128:f32 64x128:f32     run a kernel on random inputs
     tilewright explain kernel.py -t ascend910b         where each tile lives, and why
+    tilewright simulate kernel.py -t ascend910b        its cycles, and what it waits for
     tilewright compile kernel.py --emit pto -o out     text for the Ascend assembler
     tilewright doctor                                  what this machine has
     """
@@ -133,6 +134,30 @@ def explain(
         show_json(found.to_json())
     else:
         show(found)
+
+
+@app.command()
+def simulate(
+    file: File,
+    args: Arguments = None,
+    target: TargetName = "ascend910b",
+    trace: Annotated[
+        Path | None, typer.Option(metavar="FILE.json", help="Write the timeline, for ui.perfetto.dev.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """How many cycles a kernel takes, what it waits for, and how far that is from what the machine could do.
+
+    The cycles are those of a model, made of the target's figures; the machine itself is not needed.
+
+    \b
+    tilewright simulate examples/softmax.py -t ascend910b
+    tilewright simulate kernel.py 1024x1024:bf16 1024x1024:bf16 1024x1024:f32 --trace timeline.json
+    tilewright simulate kernel.py -t my_chip.toml --json
+    """
+    from tilewright.cli.simulate import simulate_kernel
+
+    simulate_kernel(file, args or [], target, as_json, trace)
 
 
 @app.command()

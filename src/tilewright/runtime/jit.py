@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from tilewright.errors import ArgumentError, TilewrightError
 from tilewright.frontend import KernelSource, ParameterSpec
 from tilewright.ir.function import FunctionKind, Program
+from tilewright.runtime.arrays import Argument
 from tilewright.runtime.bind import MISS, Bound, Number, bind
 from tilewright.runtime.options import Options
 
@@ -91,6 +92,23 @@ class JitFunction:
         from tilewright.report import explain
 
         return self._specialise(args, named, lambda bound: explain(self._read(bound), self._target(target)))[0]
+
+    def simulate(self, *args: Any, target: AnyTarget | None = None, **named: Any) -> Any:
+        """How many cycles the call takes on `target`, what it waits for, and how far from the machine's limit that is:
+        a `tilewright.execute.simulation.SimulationResult`. The cycles are a model's; the machine is not needed."""
+        from tilewright.execute.simulator import simulate
+        from tilewright.runtime.build import lowered
+        from tilewright.targets import load_target
+
+        machine = load_target(self._target(target))
+        program, bound = self._specialise(args, named, lambda bound: lowered(self._read(bound), machine))
+        numbers = {
+            s.name: item.value for s, item in zip(bound.specs, bound.given, strict=True) if isinstance(item, Number)
+        }
+        shaped = {
+            s.name: item.view for s, item in zip(bound.specs, bound.given, strict=True) if isinstance(item, Argument)
+        }
+        return simulate(program, machine, {**shaped, **numbers})
 
     def reference(self, *args: Any, **named: Any) -> Any:
         """The same call in the reference interpreter, which states the meaning of every operation."""

@@ -60,6 +60,8 @@ class Target:
     """hash of all that was read: equal fingerprints, equal targets"""
     notes: tuple[str, ...] = field(default=())
     """what the host was found to have or to lack"""
+    ddr_bytes_per_cycle: float | None = None
+    """what all cores together get from DDR, reads and writes; None: each core as much as its edges carry"""
 
     def __repr__(self) -> str:
         return f"<Target {self.name}>"

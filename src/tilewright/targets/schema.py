@@ -56,6 +56,7 @@ def read_target(text: str, path: str) -> Target:
         vector_registers=llvm.whole("vector_registers", 0),
         path=path,
         fingerprint=hashlib.sha256(text.encode()).hexdigest(),
+        ddr_bytes_per_cycle=root.number("ddr_bytes_per_cycle", 0.0, positive=True) or None,
     )
     llvm.finish()
     root.finish()
