@@ -24,7 +24,7 @@ from collections.abc import Set
 
 from tilewright.errors import Span, VerifyError
 from tilewright.ir.function import Function, Program
-from tilewright.ir.nodes import Block, Call, For, If, Let, Return, Scope, Stmt, Yield, walk
+from tilewright.ir.nodes import Block, Call, For, If, Let, Return, Scope, Stmt, Yield, result_of, walk
 from tilewright.ir.op import Op
 from tilewright.ir.rewrite import placed_like, type_of
 from tilewright.ir.scalar import Scalar, Value
@@ -39,7 +39,32 @@ def verify(program: Program) -> None:
     if len(program.by_name) != len(program.functions):
         raise VerifyError("two functions have one name", found=", ".join(f.name for f in program.functions))
     for function in program.functions:
+        _check_structure(function, program)
+    for function in program.functions:
         _FunctionVerifier(function, program).run()
+
+
+def _check_structure(function: Function, program: Program) -> None:
+    """Blocks end as they must, and as many values are handed over as are taken: what every other question relies on."""
+    if not function.body or not isinstance(function.body[-1], Return):
+        raise VerifyError(f"function {function.name} does not end in a return", span=function.span)
+    for stmt in walk(function.body):
+        for block in stmt.blocks():
+            if not block or not isinstance(block[-1], Yield) or isinstance(block[-1], Return):
+                raise VerifyError("a block ends in the wrong statement", span=stmt.span, required="a yield")
+            given, taken = len(block[-1].values), len(stmt.defs())
+            if given != taken:
+                raise VerifyError(f"a block yields {given} values for {taken} results", span=block[-1].span)
+        if isinstance(stmt, For) and not len(stmt.inits) == len(stmt.iter_args) == len(stmt.results):
+            raise VerifyError("a loop carries unequal numbers of values", span=stmt.span)
+        if isinstance(stmt, Call):
+            callee = program.by_name.get(stmt.callee)
+            if callee is None:
+                raise VerifyError(f"there is no function {stmt.callee!r} to call", span=stmt.span)
+            if len(callee.params) != len(stmt.args) or len(callee.results) != len(stmt.targets):
+                raise VerifyError(
+                    f"the call of {stmt.callee} has the wrong number of arguments or results", span=stmt.span
+                )
 
 
 def same_type(left: Type, right: Type) -> bool:
@@ -67,8 +92,6 @@ class _FunctionVerifier:
     def run(self) -> None:
         for param in self.function.params:
             self.define(param.value, self.function.span)
-        if not self.function.body or not isinstance(self.function.body[-1], Return):
-            raise VerifyError(f"function {self.function.name} does not end in a return", span=self.function.span)
         self.block(self.function.body, None)
         self.outputs()
 
@@ -125,10 +148,6 @@ class _FunctionVerifier:
     # --- statements ---
     def block(self, block: Block, results: tuple[Value, ...] | None) -> tuple[Scalar, ...]:
         """Checks a block in its own scope; returns what it yields. `results` None: a function's body."""
-        if not block or not isinstance(block[-1], Yield) or isinstance(block[-1], Return) is not (results is None):
-            raise VerifyError(
-                "a block ends in the wrong statement", required="a yield" if results is not None else "a return"
-            )
         self.scopes.append([])
         for stmt in block:
             for value in stmt.uses():
@@ -137,10 +156,7 @@ class _FunctionVerifier:
         inside = self.scopes.pop()
         if results is not None:
             self.visible.difference_update(inside)
-        values = block[-1].values
-        if results is not None and len(values) != len(results):
-            raise VerifyError(f"a block yields {len(values)} values for {len(results)} results", span=block[-1].span)
-        return values
+        return result_of(block)
 
     def stmt(self, stmt: Stmt) -> None:
         match stmt:
@@ -173,11 +189,7 @@ class _FunctionVerifier:
             self.consume(written_operand(value) or 0, stmt.span)
 
     def call(self, stmt: Call) -> None:
-        callee = self.program.by_name.get(stmt.callee)
-        if callee is None:
-            raise VerifyError(f"there is no function {stmt.callee!r} to call", span=stmt.span)
-        if len(callee.params) != len(stmt.args) or len(callee.results) != len(stmt.targets):
-            raise VerifyError(f"the call of {stmt.callee} has the wrong number of arguments or results", span=stmt.span)
+        callee = self.program.function(stmt.callee)
         binding = {param.value: arg for param, arg in zip(callee.params, stmt.args, strict=True)}
         for param, arg in zip(callee.params, stmt.args, strict=True):
             self.expect(
@@ -187,8 +199,6 @@ class _FunctionVerifier:
                 self.consume(arg, stmt.span)
 
     def loop(self, stmt: For) -> None:
-        if not len(stmt.inits) == len(stmt.iter_args) == len(stmt.results):
-            raise VerifyError("a loop carries unequal numbers of values", span=stmt.span)
         before = set(self.consumed)
         self.scopes.append([])
         self.define(stmt.iv, stmt.span)
