@@ -75,7 +75,11 @@ def test_a_value_read_in_a_loop_lives_until_the_loop_ends() -> None:
     builder = Builder()
     a, out = builder.tensor("a", 8, 8), builder.out("out", 8, 8)
     x = builder.let("x", Load(a, (0, 0), (8, 8)))
-    (y,) = builder.loop(3, (builder.let("z", Neg(x)),), lambda _, acc: (builder.let("s", Add(acc, x)),))
+
+    def body(iv: Value, acc: Value) -> tuple[Value, ...]:
+        return (builder.let("s", Add(acc, x)),)
+
+    (y,) = builder.loop(3, (builder.let("z", Neg(x)),), body)
     function = builder.returns(builder.let("o", Store(y, (0, 0), out)))
     live = live_ranges(function)
     (loop,) = (stmt for stmt in walk(function.body) if isinstance(stmt, For))

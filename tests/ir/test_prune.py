@@ -72,7 +72,11 @@ def test_a_carry_that_another_carry_needs_stays() -> None:
     a, out = builder.tensor("a", 8, 8), builder.out("out", 8, 8)
     x = builder.let("x", Load(a, (0, 0), (8, 8)))
     y = builder.let("y", Neg(x))
-    r, _ = builder.loop(3, (x, y), lambda iv, p, q: (q, p))
+
+    def body(iv: Value, p: Value, q: Value) -> tuple[Value, ...]:
+        return q, p
+
+    r, _ = builder.loop(3, (x, y), body)
     pruned = prune(builder.returns(builder.let("o", Store(r, (0, 0), out))))
     (loop,) = (stmt for stmt in pruned.body if isinstance(stmt, For))
     assert len(loop.inits) == 2

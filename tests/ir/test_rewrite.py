@@ -67,7 +67,11 @@ def test_a_new_type_goes_through_loops_and_branches() -> None:
     builder = Builder()
     n, a, out = builder.scalar("n", INDEX), builder.tensor("a", 8, 8), builder.out("out", 8, 8)
     x = builder.let("x", Load(a, (0, 0), (8, 8)))
-    (r,) = builder.loop(3, (x,), lambda iv, acc: (builder.let("y", Add(acc, x)),))
+
+    def body(iv: Value, acc: Value) -> tuple[Value, ...]:
+        return (builder.let("y", Add(acc, x)),)
+
+    (r,) = builder.loop(3, (x,), body)
     (phi,) = builder.branch(binary(BinaryKind.GT, n, 0), lambda: (r,), lambda: (builder.let("z", Neg(r)),))
     before = program(builder.returns(builder.let("o", Store(phi, (0, 0), out))))
     after = Smaller().program(before)
@@ -81,7 +85,11 @@ def test_what_is_untouched_is_shared() -> None:
     builder = Builder()
     a, out = builder.tensor("a", 8, 8), builder.out("out", 8, 8)
     x = builder.let("x", Load(a, (0, 0), (8, 8)))
-    (r,) = builder.loop(3, (x,), lambda iv, acc: (builder.let("y", Add(acc, acc)),))
+
+    def body(iv: Value, acc: Value) -> tuple[Value, ...]:
+        return (builder.let("y", Add(acc, acc)),)
+
+    (r,) = builder.loop(3, (x,), body)
     before = builder.returns(builder.let("o", Store(builder.let("z", Neg(r)), (0, 0), out)))
     after = Twice().function(before)
     assert after is not before

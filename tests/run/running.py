@@ -4,9 +4,9 @@ interpreter, machine code, and the assembler's text in the emulator. All must ag
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from typing import Any
 
-import numpy as np
 from properties.judges import ASCEND, SCRATCHPAD, TARGETS, judge_native, judge_passes, judge_pto, same
 
 from tilewright import parse
@@ -47,10 +47,10 @@ def everywhere(
 ) -> None:
     """Run the kernel on `arguments`, whose last `len(wanted)` arrays are outputs that must come out as `wanted`."""
     program = parse(text)
-    own = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
+    own: list[Any] = deepcopy(list(arguments))
     results = interpret(program, own)
     same(wanted, own[len(own) - len(wanted) :], "the kernel as it is written")
-    reference = [*results, *own]
+    reference: list[Any] = [*results, *own]
     for name in targets:
         target = load_target(name)
         placed = judge_passes(program, target, list(arguments), reference)
