@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from meaning import outcome
+from properties.judges import judge_pto
 from run.running import ASCEND, everywhere, incore
 from support import exact_ints, poison
 
@@ -134,6 +136,22 @@ def test_sums_of_products(form: str, stage: int, m: int, c: int) -> None:
     wanted = a.astype(np.float32) @ b.astype(np.float32)
     text = incore(PRODUCT.format(m=m, c=c), SUMS[form].format(m=m, c=c, stage=stage))
     everywhere(text, [200, a, b, poison((m, c))], [wanted], ASCEND)
+
+
+@pytest.mark.parametrize("target", ASCEND)
+@pytest.mark.parametrize("stage", [2, 3])
+@pytest.mark.parametrize("form", SUMS)
+def test_flags_order_the_slots(form: str, stage: int, target: str) -> None:
+    """With explicit synchronisation the emulator finds no race between slots."""
+    given = [
+        200,
+        exact_ints((33, 200), np.float16, seed=1),
+        exact_ints((200, 17), np.float16, seed=2),
+        poison((33, 17)),
+    ]
+    program = parse(incore(PRODUCT.format(m=33, c=17), SUMS[form].format(m=33, c=17, stage=stage)))
+    machine = load_target(target)
+    judge_pto(lower(program, machine), machine, given, outcome(program, given), sync="explicit")
 
 
 # --- slots --------------------------------------------------------------------------------------------------------

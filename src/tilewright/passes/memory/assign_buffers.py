@@ -300,6 +300,8 @@ class _InsertCopies(Rewriter):
             raise AccumulatorError(
                 f"{value.name!r} would have to be copied within {space.value}, and {self.target.name} has no such move",
                 span=span,
+                required="a tile that only one path takes over, into a buffer that is free by then",
+                found=f"{value.name!r} and what takes its place alive together: {value.type!r}",
                 help="give each path its own accumulator, or store the tile and load it again",
             )
         moved = Move(value, target_memory=space, span=span)

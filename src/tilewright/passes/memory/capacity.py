@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING
 
 from tilewright.analysis.footprint import footprint
 from tilewright.errors import CapacityError
-from tilewright.ir.function import Function
 from tilewright.ir.scalar import Value
 from tilewright.ir.types import TileType
 from tilewright.targets import Memory, Target
@@ -15,23 +15,32 @@ if TYPE_CHECKING:
     from tilewright.passes.memory.place_buffers import Buffer
 
 
-def capacity_error(group: list[Buffer], memory: Memory, target: Target, function: Function) -> CapacityError:
+def capacity_error(group: list[Buffer], memory: Memory, target: Target) -> CapacityError:
     """The error for buffers of one memory that cannot be placed."""
     time = _peak_time(group)
     live = sorted((b for b in group if b.first <= time <= b.last), key=lambda b: (-b.nbytes, b.name))
-    total = sum(buffer.nbytes for buffer in live)
-    capacity = target.capacity(live[0].space)
-    largest = _holder(live[0])
-    notes = tuple(f"live at the peak: {_describe(buffer)}" for buffer in live)
+    capacity, total = target.capacity(live[0].space), sum(buffer.nbytes for buffer in live)
+    outside = next((b for b in group if b.addr is not None and b.addr + b.nbytes > capacity), None)
+    largest = _holder(outside or live[0])
+    alone = len(live) == 1 or outside is not None
+    what = f"{largest.name!r} does" if alone else f"{largest.name!r} and {len(live) - 1} more do"
+    required, found = f"at most {capacity:,} bytes" + ("" if alone else " alive together"), _counted(total, len(live))
+    if outside is not None:
+        found = f"{largest.name!r} pinned to {outside.addr:,} to {outside.end:,}"
+    elif total <= capacity:
+        found += ", which cannot be packed: what is pinned, or lives on, divides the room"
     return CapacityError(
-        f"the tiles of {function.name} do not fit {memory.name} of {target.name}",
+        f"{what} not fit {live[0].space.value} ({memory.name} of {target.name})",
         span=largest.span,
-        required=f"at most {capacity:,} bytes alive together",
-        found=f"{total:,} bytes in {len(live)} buffers"
-        + ("" if total > capacity else ", no packing of which was found"),
-        help=propose(live, capacity, target),
-        notes=notes,
+        required=required,
+        found=found,
+        help="pin it lower" if outside is not None else propose(live, capacity, target),
+        notes=tuple(f"live at the peak: {_describe(buffer)}" for buffer in live),
     )
+
+
+def _counted(total: int, count: int) -> str:
+    return f"{total:,} bytes" + (f" in {count} buffers" if count > 1 else "")
 
 
 def _peak_time(group: list[Buffer]) -> int:
@@ -51,10 +60,29 @@ def _holder(buffer: Buffer) -> Value:
 
 
 def _describe(buffer: Buffer) -> str:
+    """``x [17, 40] FP32 (line 7): 2,720 bytes logical, 3,840 physical``: what has meaning, and what it occupies."""
     tile = _holder(buffer)
-    assert isinstance(tile.type, TileType)
-    where = f", line {tile.span.line}" if tile.span.line else ""
-    return f"{tile.name} {list(tile.type.shape)} {tile.type.dtype}, {buffer.nbytes:,} bytes{where}"
+    kind = tile.type
+    assert isinstance(kind, TileType)
+    where = f" (line {tile.span.line})" if tile.span.line else ""
+    logical = _logical(kind)
+    nbytes = f"{buffer.nbytes:,} bytes"
+    if logical is None:
+        nbytes += " physical"
+    elif logical != buffer.nbytes:
+        nbytes = f"{logical:,} bytes logical, {buffer.nbytes:,} physical"
+    return f"{tile.name} {_shape(kind)} {kind.dtype}{where}: {nbytes}"
+
+
+def _logical(kind: TileType) -> int | None:
+    """The bytes of the part that has meaning, when its extents are known."""
+    extents = [extent for extent in kind.valid if isinstance(extent, int)]
+    return -(-prod(extents) * kind.dtype.bits // 8) if len(extents) == kind.rank else None
+
+
+def _shape(kind: TileType) -> str:
+    extents = kind.valid if _logical(kind) is not None else kind.shape
+    return str(list(extents))
 
 
 def propose(live: list[Buffer], capacity: int, target: Target) -> str:

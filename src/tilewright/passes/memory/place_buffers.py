@@ -88,9 +88,9 @@ def plan_addresses(function: Function, target: Target) -> AddressPlan:
         space = group[0].space
         memory = target.memory(space)
         capacity, alignment = target.capacity(space), memory.alignment
-        if not _pack(group, capacity, alignment):
+        if not pack(group, capacity, alignment):
             if not memory.register_bytes:
-                raise capacity_error(group, memory, target, function)
+                raise capacity_error(group, memory, target)
             # A tile larger than the register file is streamed through it by native code, and has no address there.
             for buffer in group:
                 buffer.addr = None
@@ -142,7 +142,7 @@ SEARCHED = 20_000
 """Buffers that the last attempt places at most, all orders together: a fraction of a second."""
 
 
-def _pack(group: list[Buffer], capacity: int, alignment: int) -> bool:
+def pack(group: list[Buffer], capacity: int, alignment: int) -> bool:
     """Gives the buffers of one memory addresses; whether all fit. On failure none but pinned ones have one."""
     free = [buffer for buffer in group if buffer.addr is None]
     pinned = [buffer for buffer in group if buffer.addr is not None]
