@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
 import pytest
+from golden import Golden, is_golden, read_golden
 from meaning import draw_arguments, outcome
 from native.building import compare, compiled, host, is_array
 
@@ -18,7 +20,7 @@ from tilewright.ir.op import Op, registry
 from tilewright.targets import load_target
 
 PASSES = Path(__file__).parents[1] / "passes"
-GOLDEN = sorted(p for p in PASSES.glob("*/*.py") if not p.name.startswith("test_"))
+GOLDEN = [golden for p in sorted(PASSES.glob("*/*.py")) if is_golden(p) and (golden := read_golden(p)).run]
 
 ATTENTION = """
 import tilewright.language as pl
@@ -40,8 +42,8 @@ class Program:
 """
 
 
-def check(program: Program, lowered: Program, ulp: float = 0) -> None:
-    arguments = draw_arguments(program)
+def check(program: Program, lowered: Program, ulp: float = 0, symbols: Mapping[str, int] | None = None) -> None:
+    arguments = draw_arguments(program, symbols)
     expected = outcome(program, arguments)
     own = deepcopy(arguments)
     results = compiled(lowered).run(own)
@@ -51,10 +53,11 @@ def check(program: Program, lowered: Program, ulp: float = 0) -> None:
         compare(found, wanted, ulp)
 
 
-@pytest.mark.parametrize("path", GOLDEN, ids=lambda p: f"{p.parent.name}-{p.stem}")
-def test_what_passes_are_tested_on_runs_natively(path: Path) -> None:
-    program = parse(path.read_text().split("# -----")[0], path.name)
-    check(program, lower(program, host(), after="flatten_tiles"), ulp=4)  # some take powers, and sum them
+@pytest.mark.parametrize("golden", GOLDEN, ids=lambda g: f"{g.path.parent.name}-{g.path.stem}")
+def test_what_passes_are_tested_on_runs_natively(golden: Golden) -> None:
+    program = parse(golden.source, golden.path.name)
+    # some take powers, and sum them
+    check(program, lower(program, host(), after="flatten_tiles"), ulp=4, symbols=golden.symbols)
 
 
 @pytest.mark.parametrize("target", ["ascend910b", "x86_avx512"])
