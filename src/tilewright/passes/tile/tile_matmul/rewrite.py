@@ -14,7 +14,7 @@ from tilewright.ir.types import TileType
 from tilewright.ops.create import Create
 from tilewright.ops.movement import Load, Store
 from tilewright.passes.tile.tile_matmul.elements import ElementWriter
-from tilewright.passes.tile.tile_matmul.forms import Index, index_of
+from tilewright.passes.tile.tile_matmul.forms import Index, Product, index_of
 from tilewright.passes.tile.tile_matmul.operands import Bring
 from tilewright.passes.tile.tile_matmul.plan import FunctionTiles, SumPlan
 from tilewright.passes.tile.tile_matmul.sinks import ROOM, VEC, stored_offsets
@@ -142,16 +142,22 @@ class _Tiler(ElementWriter):
                         swapped = Window(other, width, at, size)
                         return store(Window(at, size, other, width) if plan.rows_outside else swapped, now)
 
-                    held = self.over(near, held, inside, plan.root)
+                    held = self.over(near, held, inside, plan.root, self.streams(plan))
                 return held
 
             out = self.over(far, out, outside, plan.root)
         return out
 
+    def streams(self, plan: SumPlan) -> int:
+        """How many buffers what moves through the inner loop has: accumulators, or the operand that is not held."""
+        first = next(iter(plan.products.values()))
+        if plan.sink.value in self.index.temporary or first.steps > 1 or not self.is_alone(plan):
+            return 1
+        return max(first.tile.accumulators, first.tile.lhs_buffers, first.tile.rhs_buffers)
+
     def hold(self, plan: SumPlan, at: Scalar, size: int) -> None:
         """The operand that stays while the inner loop runs is brought in front of it."""
-        alone = len(plan.products) == 1 and plan.node is self.only_product(plan)
-        if plan.sink.value in self.index.temporary or not alone or plan.slices.statements:
+        if plan.sink.value in self.index.temporary or not self.is_alone(plan):
             return
         product = next(iter(plan.products.values()))
         op, form = product.product.op, product.product.form
@@ -165,5 +171,6 @@ class _Tiler(ElementWriter):
         elif bring is Bring.PANEL:
             self.panel(value, window)
 
-    def only_product(self, plan: SumPlan) -> object:
-        return next(iter(plan.products.values())).product
+    def is_alone(self, plan: SumPlan) -> bool:
+        """Whether the sum is one product, in no loop of its user's."""
+        return isinstance(plan.node, Product) and plan.node.acc is None
