@@ -143,8 +143,6 @@ class _Walk:
                 self.slots[memory.slot] = history[0] if len(history) == memory.distance else -1
             self.block(stmt.body)
             carried = self.scalars(stmt.iter_args, result_of(stmt.body))
-        for memory, _ in memories:
-            self.slots[memory.slot] = -1
         self.hand_on([(result, value) for result, (_, value) in zip(_scalar(stmt.results), carried, strict=True)])
 
     def branch(self, stmt: If) -> None:
