@@ -163,3 +163,23 @@ def test_what_one_arm_of_a_loop_reads_is_there_in_the_next_trip() -> None:
         return out
 """
     check_program(source, arguments(0), load_target("ascend910b"))
+
+
+def test_two_tiles_one_after_the_other_into_the_same_bytes_of_the_other_core() -> None:
+    """On the 950: the zeros around the second come after the first has been read, which another pipe waited for."""
+    source = """
+import tilewright.language as pl
+
+@pl.program(entry="main")
+class Program:
+    @pl.function(type=pl.FunctionType.InCore)
+    def main(self, a: pl.Tensor[[5, 5], pl.FP32], b: pl.Tensor[[5, 5], pl.FP32],
+             out: pl.Out[pl.Tensor[[5, 5], pl.FP32]]):
+        x = pl.tile.neg(pl.tile.load(a, [0, 0], [5, 5]))
+        y = pl.tile.neg(pl.tile.load(b, [0, 0], [5, 5]))
+        r = pl.tile.matmul(x, y)
+        out_1 = pl.tile.store(r, [0, 0], out)
+        return out_1
+"""
+    given = [np.arange(25, dtype=np.float32).reshape(5, 5) % 7 for _ in range(2)]
+    check_program(source, [*given, np.zeros((5, 5), np.float32)], load_target("ascend950"))

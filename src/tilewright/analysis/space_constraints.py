@@ -25,6 +25,7 @@ from tilewright.analysis.spaces import (
     stores_tile,
     tile_operands,
     unboxed,
+    writable,
 )
 from tilewright.ir.function import Function
 from tilewright.ir.layout import MemorySpace
@@ -159,7 +160,7 @@ class _Collector:
         if space is not None:
             domain: Spaces = (space, *self.folded_homes(op, tile)) if tile.space is None else (space,)
         elif followed is not None:
-            domain = accepted(op, followed, self.target) or self.everywhere
+            domain = accepted(op, followed, self.target) or writable(op, tile, self.target) or self.everywhere
             if rearranges(op, tile):
                 domain = unboxed(self.target, domain) or domain
         else:

@@ -169,6 +169,7 @@ class _Planner:
             total = _plus(total, _times(self.making(value, space), self.c.weight[value]))
         served: set[tuple[Value, MemorySpace]] = set()
         for demand in self.reading.get(root, ()):
+            total = _plus(total, _times(self.onward(demand, root, space), demand.weight))
             total = _plus(total, _times(self.handing_on(demand, space), demand.weight))
             bridge = self.bridge_for(demand, space, trial=(root, space))
             if bridge is not None and (bridge.value, bridge.space) not in served:
@@ -179,6 +180,13 @@ class _Planner:
             if source is not None and self.c.root(demand.value) is not root:
                 total = _plus(total, _times(self.way(demand.value, source, space), demand.weight))
         return total
+
+    def onward(self, demand: Demand, root: Value, space: MemorySpace) -> Price:
+        """What a move that the program states costs from `space` to where its result lives, if that is decided."""
+        if demand.kind != "route" or demand.other is None or self.c.root(demand.other) is root:
+            return NOTHING
+        there = self.home.get(self.c.root(demand.other))
+        return NOTHING if there is None else self.way(demand.value, space, there)
 
     def handing_on(self, demand: Demand, space: MemorySpace) -> Price:
         """What a loop carries, or a branch hands out, may have to be copied where it is (a swap): a memory that has no
@@ -252,7 +260,7 @@ class _Planner:
         wanted = self.wanted(demand, trial)
         value = demand.value
         assert isinstance(value.type, TileType)
-        if any(same_place(self.target, at, space, value.type) for space in wanted) or not wanted:
+        if not wanted or any(self.serves(demand, at, space) for space in wanted):
             return None
         options: list[tuple[Price, int, Bridge]] = []
         for rank, space in enumerate(wanted):
@@ -263,6 +271,12 @@ class _Planner:
                 again = self.way(chain[0].target, DDR, space)
                 options.append((again, rank, Bridge(value, space, again[0], chain)))
         return min(options, key=lambda option: (option[0][0], option[1], option[0]))[2]
+
+    def serves(self, demand: Demand, at: MemorySpace, space: MemorySpace) -> bool:
+        """Whether a tile in `at` is as good as one in `space`. Where paths join, both have one type, role included."""
+        assert isinstance(demand.value.type, TileType)
+        joins = demand.kind == "same" and not isinstance(demand.slot[0], Let)
+        return at is space if joins else same_place(self.target, at, space, demand.value.type)
 
     def moving(self, bridge: Bridge, at: MemorySpace) -> Price:
         return (

@@ -169,6 +169,20 @@ def homes(op: Op, tile: TileType, target: Target) -> Spaces:
     return spaces
 
 
+def writable(op: Op, tile: TileType, target: Target) -> Spaces:
+    """Where `op` can write parts into a tile: spaces that an edge leads to, for each part; all when it writes none."""
+    followed = inherited_field(op)
+    if followed is None or followed != op.writes:
+        return on_chip(target)
+    parts = [value for name, value in tile_operands(op) if name != followed and not accepted(op, name, target)]
+    return tuple(space for space in on_chip(target) if all(_reachable(target, part, space, tile) for part in parts))
+
+
+def _reachable(target: Target, part: Value, space: MemorySpace, tile: TileType) -> bool:
+    edges = (target.edge(source, space) for source in on_chip(target))
+    return any(edge is not None and edge.carries(part.dtype, tile.dtype) for edge in edges)
+
+
 def same_place(target: Target, a: MemorySpace, b: MemorySpace, tile: TileType) -> bool:
     """Whether a tile in `a` is as good as one in `b`: one memory, and one layout in it."""
     if a is b:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 from building import Builder, ops_of
 from passes.checking import count, legalized
 
 from tilewright.analysis.legality import check_spaces
+from tilewright.compiler import lower
 from tilewright.errors import AccumulatorError, NoRouteError
+from tilewright.execute.interpreter import interpret
+from tilewright.frontend import parse
 from tilewright.ir.dtypes import BF16, FP16, FP32, INT32, INT8, DType
 from tilewright.ir.function import Program
 from tilewright.ir.layout import MemorySpace
@@ -27,6 +33,7 @@ from tilewright.passes.tile.legalize_moves import legalize_moves
 from tilewright.targets import load_target
 
 ASCEND = ("ascend910b", "ascend950")
+SCRATCHPAD = str(Path(__file__).parents[3] / "examples/targets/scratchpad.toml")
 ALL = (*ASCEND, "x86_amx", "x86_avx512", "generic")
 MAT, LEFT, RIGHT, ACC, VEC = (
     MemorySpace.MAT, MemorySpace.LEFT, MemorySpace.RIGHT, MemorySpace.ACC, MemorySpace.VEC,
@@ -95,9 +102,7 @@ def test_matmul_in_both_arms_of_a_branch(target: str) -> None:
     x, y = (b.load(name, b.tensor(t, (32, 32), FP16)) for name, t in (("x", "a"), ("y", "b")))
     out = b.tensor("out", (32, 32), out=True)
     condition = binary(BinaryKind.GT, n, 3)
-    (phi,) = b.branch(
-        condition, lambda: (b.let("p", Matmul(x, y)),), lambda: (b.let("q", Matmul(y, x)),)
-    )
+    (phi,) = b.branch(condition, lambda: (b.let("p", Matmul(x, y)),), lambda: (b.let("q", Matmul(y, x)),))
     program = b.program(b.store(phi, out))
     for value in (1, 9):
         placed = legalized(program, target, (value,))
@@ -278,14 +283,24 @@ def test_two_plans_of_one_program_are_equal_and_read_well() -> None:
     target = load_target("ascend910b")
     one, two = plan_of(b.program().main, target), plan_of(b.program().main, target)
     assert one == two
-    for part in ("x: Mat", "r: Acc", "x -> Left: move, 36 cycles", "x -> Right: move, 44 cycles", "x in Mat: cycles Mat"):
+    for part in (
+        "x: Mat",
+        "r: Acc",
+        "x -> Left: move, 36 cycles",
+        "x -> Right: move, 44 cycles",
+        "x in Mat: cycles Mat",
+    ):
         assert part in str(one)
 
 
 def in_loop(size: int, trips: int) -> Program:
     """An operand that the loop leaves alone."""
     b = Builder()
-    a, w, out = b.tensor("a", (size, trips * 64), FP16), b.tensor("w", (size, 64), FP16), b.tensor("out", (64, trips * 64), out=True)
+    a, w, out = (
+        b.tensor("a", (size, trips * 64), FP16),
+        b.tensor("w", (size, 64), FP16),
+        b.tensor("out", (64, trips * 64), out=True),
+    )
     x = b.load("x", w)
     turned = b.let("turned", TransposeView(x))
 
@@ -383,6 +398,49 @@ def test_swapped_carries(target: str) -> None:
     out = b.tensor("out", (32, 32), out=True)
     first, second = b.loop(3, (x, y), lambda k, p, q: (q, b.let("s", Add(p, q))))
     legalized(b.program(b.store(b.let("r", Mul(first, second)), out)), target)
+
+
+@pytest.mark.parametrize("target", ALL)
+def test_a_tile_that_parts_are_written_into_is_where_they_can_be(target: str) -> None:
+    """A product reads the whole before and after; on the 910B nothing but a product is written into Mat."""
+    b = Builder()
+    whole, part = b.load("whole", b.tensor("a", (32, 32), FP16)), b.load("part", b.tensor("b", (16, 32), FP16))
+    out, kept = b.tensor("out", (32, 32), out=True), b.tensor("kept", (32, 32), FP16, out=True)
+    before = b.let("before", Matmul(whole, whole))
+    joined = b.let("joined", Assemble(whole, b.let("twice", Add(part, part)), (16, 0)))
+    program = b.program(b.store(b.let("r", Add(before, b.let("after", Matmul(joined, joined)))), out),
+                        b.store(joined, kept))  # fmt: skip
+    placed = legalized(program, target)
+    if target == "ascend910b":
+        assert spaces(placed)["joined"] is spaces(placed)["whole"] is VEC
+
+
+ROLES = """
+import tilewright.language as pl
+
+@pl.program(entry="main")
+class Program:
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def main(self, n: pl.Scalar[pl.INDEX], a: pl.Tensor[[32, 32], pl.FP32]):
+        with pl.at():
+            if n == 0:
+                r = pl.yield_(a)
+            else:
+                product = pl.tensor.matmul(a, a)
+                least = pl.tensor.minimums(product, 8.0)
+                r = pl.yield_(least)
+            s = pl.yield_(r)
+        return s
+"""
+
+
+@pytest.mark.parametrize("target", (*ALL, SCRATCHPAD))
+def test_roles_of_one_memory_are_one_where_paths_join(target: str) -> None:
+    """A tile that a product reads, and a computed one, also on a machine whose Mat and Vec are one scratchpad."""
+    program = lower(parse(ROLES), load_target(target))
+    for n in (0, 1):
+        (found,) = interpret(program, [n, np.full((32, 32), 2, np.float32)])
+        np.testing.assert_array_equal(found, np.full((32, 32), 8 if n else 2, np.float32))
 
 
 def test_dynamic_valid_extents_pass_through() -> None:

@@ -74,13 +74,15 @@ class Tracker:
             shadow = self._shadows[memory] = _Shadow(units)
         now, clock = self._now, self._clocks[self._now]
         writer, written = shadow.writer[where], shadow.written[where]
-        for other in np.unique(writer):
-            if other >= 0 and other != now:
-                self._order(int(other), int(written[writer == other].max(initial=0)), "writes", write)
+        found = [(int(o), int(written[writer == o].max(initial=0)), "writes") for o in np.unique(writer) if o >= 0]
         if write:
-            for other, reads in shadow.reads.items():
-                if other != now:
-                    self._order(other, int(reads[where].max(initial=0)), "reads", write)
+            found += [(other, int(reads[where].max(initial=0)), "reads") for other, reads in shadow.reads.items()]
+        # Pipes of this core first: what the assembler orders after them comes after all that they waited for.
+        core = self._pipes[now][0]
+        for other, time, did in sorted(found, key=lambda entry: self._pipes[entry[0]][0] != core):
+            if other != now:
+                self._order(other, time, did, write)
+        if write:
             shadow.writer[where] = now
             shadow.written[where] = clock[now]
         else:

@@ -197,7 +197,8 @@ class Sections:
             return
         padded = kind.view.pad is not Pad.NULL and kind.valid != kind.shape
         if padded and kind.space is MemorySpace.MAT and getattr(crossing.stmt.value, "pad_value", None) is not None:
-            kernel.fence()
+            # What the other core wrote here before was waited for by the pipe that read it, and by no other.
+            kernel.text.line("pto.barrier <PIPE_ALL>")
             fill_around(kernel, crossing.stmt.target)
 
 

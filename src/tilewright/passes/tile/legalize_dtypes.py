@@ -23,7 +23,7 @@ from tilewright.ir.function import FunctionKind, Program
 from tilewright.ir.loops import Contract, Elementwise, Reduce
 from tilewright.ir.nodes import Block, Let
 from tilewright.ir.op import Kind, Level, Op, is_array, operand_values
-from tilewright.ir.rewrite import Rewriter
+from tilewright.ir.rewrite import Rewriter, placed_like
 from tilewright.ir.scalar import (
     Binary,
     BinaryKind,
@@ -39,6 +39,7 @@ from tilewright.ir.types import ScalarType, TileType
 from tilewright.ops.cast import Cast
 from tilewright.ops.create import Full
 from tilewright.ops.select import COMPARISONS, Cmp, Sel
+from tilewright.ops.shape import Slice
 from tilewright.targets import Target
 
 NOT_EQUAL = next(code for code, (kind, _) in enumerate(COMPARISONS) if kind is BinaryKind.NE)
@@ -92,7 +93,7 @@ class _Legalizer(Rewriter):
     def conversion(self, stmt: Let, op: Op) -> None:
         source = self.converted(op)
         if source.dtype is stmt.target.dtype:
-            self.bind(stmt.target, source)
+            self.same(stmt, source)
             return
         if BOOL in (source.dtype, stmt.target.dtype) and not self.target.native_cast(source.dtype, stmt.target.dtype):
             self.truth(stmt, source)
@@ -114,6 +115,17 @@ class _Legalizer(Rewriter):
             at = self.cast(at, step.dtype, name, stmt.span, op if step.rounds else None)
         last = self.cast_op(at, stmt.target.dtype, stmt.span, op if chain[-1].rounds else None)
         self.emit(Let(stmt.target, last, span=stmt.span))
+
+    def same(self, stmt: Let, source: Value) -> None:
+        """A conversion to the dtype that there is: the tile itself, or a view of it without what its type says of the
+        elements outside the valid part, which the result does not."""
+        kind, made = source.type, stmt.target.type
+        assert isinstance(kind, TileType) and isinstance(made, TileType)
+        if kind.view.pad is made.view.pad:
+            self.bind(stmt.target, source)
+            return
+        view = Slice(source, kind.shape, (0,) * kind.rank, kind.valid, level=Level.TILE, span=stmt.span)
+        self.emit(Let(self.retype(stmt.target, placed_like(view.infer(), made)), view, span=stmt.span))
 
     def truth(self, stmt: Let, source: Value) -> None:
         """To a mask: a comparison with 0. From a mask: 1 where it holds, else 0."""

@@ -7,7 +7,10 @@ In this order:
   - Transposing loads say how their tiles lie (`ZN` in boxes), or become a load and a transposition.
   - Physical extents are rounded up per class of dimensions that operations tie together (`analysis.extents`). A
     reshape that a box gets in the way of goes through a temporary tensor.
-  - Operands of a product whose K is no multiple of the box are filled with zeros, both of them.
+    Vectors that would be rounded up like the matrices they meet, where an operation wants or makes one row or column,
+    are kept apart first.
+  - Operands of a product whose K is no multiple of the box are filled with zeros, both of them. Where such a tile and
+    another become one value, it is handed on as one that promises nothing of what is outside its valid part.
   - Column vectors are turned into rows, without a copy, around operations that work on rows.
   - Layouts that a space does not imply on this target, and the compactness of tiles that the matrix engine packs by
     their valid shape, are written into the types.
@@ -20,6 +23,8 @@ on a column vector that mixes it with others (`UnsupportedError`)."""
 from __future__ import annotations
 
 from tilewright.ir.function import Function, FunctionKind, Program
+from tilewright.passes.tile.layouts.apart import keep_vectors_apart
+from tilewright.passes.tile.layouts.joins import agree_on_padding
 from tilewright.passes.tile.layouts.marks import mark_layouts
 from tilewright.passes.tile.layouts.padding import pad_products
 from tilewright.passes.tile.layouts.resize import resize
@@ -36,8 +41,9 @@ def legalize_layouts(program: Program, target: Target) -> Program:
             return function
         # Before resizing: a tile turned over has another box.
         function = turn_loads(function, target)
+        function = keep_vectors_apart(function, target)
         function = resize(function, target)
-        function = pad_products(function)
+        function = agree_on_padding(pad_products(function))
         # After resizing: a column of one element grows to a box of them, and only then differs from a row.
         function = turn_vectors(function, target)
         return mark_layouts(function, target)

@@ -159,7 +159,11 @@ class _Router(Rewriter):
         assert isinstance(before, TileType) and isinstance(after, TileType)
         same = self.target.same_memory(trip.src, trip.dst) and before.dtype is after.dtype
         views = (before.view.pad, before.view.compact) == (after.view.pad, after.view.compact)
-        return same and views and self.layout(before) == self.layout(after)
+        return same and views and self.layout(before) == self.layout(after) and not self.changes_role(trip)
+
+    def changes_role(self, trip: _Trip) -> bool:
+        """Whether the move is there for its result's type: another role of one memory, where paths join."""
+        return trip.src is not trip.dst and any(use.op is None for use in self.uses.get(trip.made, ()))
 
     def layout(self, kind: TileType) -> object:
         assert kind.space is not None
