@@ -31,6 +31,7 @@ from tilewright.passes.tile.legalize_dtypes import legalize_dtypes
 from tilewright.passes.tile.legalize_layouts import legalize_layouts
 from tilewright.passes.tile.legalize_moves import legalize_moves
 from tilewright.passes.tile.materialize_scratch import materialize_scratch
+from tilewright.passes.tile.partition import hand_tiled, partition
 from tilewright.passes.tile.pipeline import pipeline
 from tilewright.passes.tile.split_engines import split_engines
 from tilewright.passes.tile.tile_matmul import tile_matmul
@@ -50,9 +51,14 @@ def unplaced(program: Program, target: Target) -> Iterator[Stage]:
     # After unroll, else a section inside an unrolled loop would be one function called with a constant it needs.
     program = outline_sections(program)
     yield "outline_sections", program
+    written = hand_tiled(program)
     # Needs functions that are one section each: a section's results are what goes back to DDR.
     program = convert_tensor_to_tile(program, target)
     yield "convert_tensor_to_tile", program
+    # After conversion, which says what is loaded where; before tiles are flattened, since a batch is cut by its leading
+    # dimension. Tiles that the user wrote stay, and are told apart before conversion makes more of them.
+    program = partition(program, target, written)
+    yield "partition", program
     # Before any space is chosen: memories are laid out in two dimensions.
     program = flatten_tiles(program)
     yield "flatten_tiles", program
@@ -103,6 +109,7 @@ PASSES: dict[str, Callable[[Program, Target], Program]] = {
     "unroll": lambda program, _: unroll(program),
     "outline_sections": lambda program, _: outline_sections(program),
     "convert_tensor_to_tile": convert_tensor_to_tile,
+    "partition": partition,
     "flatten_tiles": lambda program, _: flatten_tiles(program),
     "tile_matmul": tile_matmul,
     "infer_spaces": infer_spaces,

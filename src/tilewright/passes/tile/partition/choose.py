@@ -2,8 +2,8 @@
 
 A part is tried in a fixed order, each time with blocks as small as they may be: work items along its first dimension,
 along more of them, then passes over what is summed, one class, then two. The first way whose working set fits `SHARE`
-of each memory is taken, and its blocks grow by doubling, innermost first, while they fit. Then the work items are
-made more until each core has one. Products have a search of their own (`products`). Every way is a function of the
+of each memory is taken (if there is none: the least blocks that fit all of it), and its blocks grow by doubling,
+innermost first, while they fit. Then the work items are made more until each core has one. Products have a search of their own (`products`). Every way is a function of the
 part and the target alone."""
 
 from __future__ import annotations
@@ -71,6 +71,7 @@ class _Chooser:
         self.stores = [s.value for s in section.lets if isinstance(s.value, Op) and written_operand(s.value)]
         free = [c for c in self.dims.classes() if c not in self.dims.held]
         self.grid = sorted((c for c in free if self._is_grid(c)), key=self._order)
+        self.share, self.least = SHARE, False
         self.rest = [c for c in free if c not in self.grid]
         self.products = [s for s in section.lets if isinstance(s.value, Op) and isinstance(s.value.loops, Contract)]
 
@@ -92,19 +93,23 @@ class _Chooser:
         assert isinstance(op, Store)
         return self._of(op).index(cls)
 
+    def fits(self, blocks: Mapping[Dim, int], passes: tuple[Dim, ...]) -> bool:
+        return fits(self.section, blocks, self.share, bool(passes))
+
     # --- the ways, in order ---
     def run(self) -> Part:
         reasons: list[str] = []
-        for grid, passes in self._ways():
-            smallest = {c: self.smallest(c, bool(passes)) for c in (*grid, *passes)}
-            if not fits(self.section, smallest, SHARE, bool(passes)):
-                continue
-            reason = self._refused((*grid, *passes), passes)
-            if reason is not None:
-                reasons.append(reason)
-                continue
-            blocks = self._shared_out(self._grown(smallest, grid, passes), grid, bool(passes))
-            return self._part(blocks, grid, passes)
+        for self.share, self.least in ((SHARE, False), (1.0, True)):
+            for grid, passes in self._ways():
+                smallest = {c: self.smallest(c, bool(passes)) for c in (*grid, *passes)}
+                if not self.fits(smallest, passes):
+                    continue
+                reason = self._refused((*grid, *passes), passes)
+                if reason is not None:
+                    reasons.append(reason)
+                    continue
+                blocks = self._shared_out(self._grown(smallest, grid, passes), grid)
+                return self._part(blocks, grid, passes)
         held = [self.dims.held[c] for c in self.dims.classes() if c in self.dims.held]
         why = [*reasons, *held, "not even the smallest blocks fit"]
         return Part(self.section.lets, self.dims, reason=why[0])
@@ -150,6 +155,8 @@ class _Chooser:
         places = [(v, a) for v in self.dims.tiles for a, c in enumerate(self.dims.classes_of(v)) if c == cls]
         last = any(a == tile_of(v).rank - 1 for v, a in places)
         lead = all(a < tile_of(v).rank - 2 for v, a in places)
+        if self.least:
+            return min(1 if not last and not any(self._meets_product(v) for v, _ in places) else BOX, self._length(cls))
         size = 1 if lead or not passes else ROWS
         if last:
             nbytes = min(max(8, tile_of(v).dtype.bits) // 8 for v, _ in places)
@@ -170,12 +177,12 @@ class _Chooser:
                 continue
             while blocks[cls] < limit:
                 larger = {**blocks, cls: min(2 * blocks[cls], limit)}
-                if not fits(self.section, larger, SHARE, bool(passes)):
+                if not self.fits(larger, passes):
                     break
                 blocks = larger
         return blocks
 
-    def _shared_out(self, blocks: dict[Dim, int], grid: tuple[Dim, ...], passes: bool) -> dict[Dim, int]:
+    def _shared_out(self, blocks: dict[Dim, int], grid: tuple[Dim, ...]) -> dict[Dim, int]:
         """Smaller along the first dimension until there is a work item for every core, and about equal ones."""
         cores = self.target.cores.get(self.target.core_for("matmul" if self.products else "vector"), 1)
         for cls in grid:

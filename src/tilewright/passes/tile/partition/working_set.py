@@ -15,12 +15,12 @@ from tilewright.analysis.footprint import footprint
 from tilewright.analysis.liveness import shareable
 from tilewright.analysis.spaces import fixed_space, inherited_field, tile_operands
 from tilewright.ir.dtypes import BOOL, FP32
-from tilewright.ir.layout import COL_MAJOR, ROW_MAJOR, MemorySpace
+from tilewright.ir.layout import COL_MAJOR, MemorySpace
 from tilewright.ir.loops import Contract
 from tilewright.ir.nodes import Let
 from tilewright.ir.op import Op
 from tilewright.ir.scalar import Value
-from tilewright.ir.types import TileType, TileView
+from tilewright.ir.types import TileType
 from tilewright.ops.flat import flat_shape
 from tilewright.passes.tile.partition.dimensions import Dim, Dimensions, tile_of
 from tilewright.targets import Target
@@ -160,12 +160,12 @@ def bytes_of(value: Value, section: Section, blocks: Blocks) -> tuple[str, int]:
     return target.memory(space).name, _footprint(tuple(shape), value, space, target)
 
 
-def _footprint(shape: tuple[int, ...], value: Value, space: MemorySpace, target: Target, wide: bool = False) -> int:
+def _footprint(shape: tuple[int, ...], value: Value, space: MemorySpace, target: Target) -> int:
+    """Of a column vector as of a tile of whole boxes: its other readers may want it so."""
     rows, columns = flat_shape(shape)
     vector = columns == 1 and space is MemorySpace.VEC
-    dtype = FP32 if wide else tile_of(value).dtype
-    view = TileView(layout=ROW_MAJOR) if vector else TileView()
-    return footprint(TileType((rows, columns), dtype, space, view), target)
+    kind = TileType((rows, BOX if vector else columns), tile_of(value).dtype, space)
+    return footprint(kind, target)
 
 
 def _extra(op: Op, section: Section, sizes: Mapping[Value, tuple[str, int]], blocks: Blocks) -> int:
