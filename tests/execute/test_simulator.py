@@ -16,6 +16,8 @@ from properties.judges import ASCEND, load_example
 
 import tilewright.language as pl
 from tilewright.analysis.hazards import hazards
+from tilewright.errors import UnsupportedError
+from tilewright.execute import unfold
 from tilewright.execute.instructions import Price, price_of
 from tilewright.execute.schedule import Lane, schedule
 from tilewright.execute.simulation import SimulationResult
@@ -396,3 +398,17 @@ for i, (o,) in pl.range(0, {trips}, 1, init_values=(out,)):
         assert found.cycles == pytest.approx(18 + trips * (13 + 13 + 18))
     assert seconds[1] < 5
     assert seconds[1] < 12 * seconds[0], "four times the work"
+
+
+def test_nothing_to_do_takes_no_time(tmp_path: Path) -> None:
+    found = simulate(program(TAIL, params="n: pl.Scalar[pl.INDEX], "), toy(tmp_path), {"n": 0})
+    assert (found.cycles, found.instructions, found.limits, found.ratio) == (0, 0, (), 1.0)
+    assert str(found).startswith("main on toy: 0 cycles")
+
+
+def test_too_many_instructions_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unfold, "MOST_INSTRUCTIONS", 10)
+    many = program(TAIL, params="n: pl.Scalar[pl.INDEX], ")
+    assert simulate(many, toy(tmp_path), {"n": 24}).instructions == 9
+    with pytest.raises(UnsupportedError, match="more than 10 instructions"):
+        simulate(many, toy(tmp_path), {"n": 40})
