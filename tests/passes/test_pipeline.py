@@ -18,6 +18,7 @@ from tilewright.ir.op import Op
 from tilewright.ir.types import TileType
 from tilewright.passes.memory.fitting import misfit
 from tilewright.passes.tile.pipeline import REDUCED, pipeline, plan_pipelines
+from tilewright.report import explain
 from tilewright.targets import Target, load_target
 
 VECTOR = (
@@ -238,6 +239,16 @@ def test_a_depth_that_does_not_fit_is_reduced_and_reported() -> None:
             assert f"has depth {depth}, not 4" in str(hint) and f"{capacity:,}" in str(hint)
             assert hint.span.line == loops(given)[0].span.line
         assert misfit(pipeline(given, machine).main, machine) is None
+
+
+def test_explain_prints_what_was_reduced() -> None:
+    program = parse(incore(VECTOR, ROWS.format(range="0, 8, 1", stage=4)))
+    machine = load_target("ascend910b")
+    assert explain(program, machine).hints == ()
+    told = explain(program, machine.with_capacity(Vec=28_000))
+    (hint,) = told.hints
+    assert hint.startswith(f"{REDUCED} (line ") and "has depth 2, not 4" in hint
+    assert hint in str(told)
 
 
 def test_in_the_end_the_loop_is_a_plain_one() -> None:

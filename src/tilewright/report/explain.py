@@ -27,6 +27,8 @@ from tilewright.ir.storage import roots_of
 from tilewright.ir.types import TensorType, TileType
 from tilewright.passes.memory.place_buffers import Buffer, collect_buffers
 from tilewright.passes.tile.infer_spaces import plan_of
+from tilewright.passes.tile.pipeline import plan_pipelines
+from tilewright.passes.tile.tile_matmul import plan_tiles
 from tilewright.report.model import (
     BufferBar,
     Explanation,
@@ -74,7 +76,19 @@ def explain(program: Program, target: str | Target) -> Explanation:
         (*_routes(stages[SPACES], machine), *_loaded_again(plans, machine)),
         tuple(dict.fromkeys(choice for plan in plans for choice in plan.choices)),
         machine.notes,
+        _hints(stages, machine),
     )
+
+
+def _hints(stages: dict[str, Program], target: Target) -> tuple[str, ...]:
+    """What the passes that give hints say of the programs that they got."""
+    names = list(stages)
+
+    def given_to(name: str) -> Program:
+        return stages[names[names.index(name) - 1]]
+
+    found = (*plan_tiles(given_to("tile_matmul"), target).hints, *plan_pipelines(given_to("pipeline"), target).hints)
+    return tuple(dict.fromkeys(map(str, found)))
 
 
 # --- one function -------------------------------------------------------------------------------------------------

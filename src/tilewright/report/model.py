@@ -159,6 +159,8 @@ class Explanation:
     choices: tuple[str, ...]
     """the choices between memories that were open, with what each would have cost"""
     notes: tuple[str, ...]
+    hints: tuple[str, ...] = ()
+    """what costs cycles or stayed as it was written, each with its code, line and reason"""
 
     @property
     def ddr_in(self) -> int:

@@ -38,6 +38,8 @@ def parts(explanation: Explanation) -> Iterator[str | Table]:
         yield routes_table(explanation)
     if explanation.choices:
         yield "Choices that were open\n" + "\n".join("  " + choice for choice in explanation.choices)
+    if explanation.hints:
+        yield "Hints\n" + "\n".join("  " + hint for hint in explanation.hints)
 
 
 def heading(explanation: Explanation) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tilewright.analysis.hints import PerfHint
 from tilewright.analysis.tile_chooser import L0Tile, Problem
-from tilewright.errors import Span
 from tilewright.ir.layout import MemorySpace
 from tilewright.ir.nodes import Let, Stmt
 from tilewright.ir.scalar import Value
@@ -24,19 +24,6 @@ HINTS = {
     "PH-AT-011": "a part of the bias cannot be loaded by itself",
 }
 """What each hint says in general; `PerfHint.message` says it of one product."""
-
-
-@dataclass(frozen=True, slots=True)
-class PerfHint:
-    """Something that costs cycles, or that stays as it was written, and why. Never an error."""
-
-    code: str
-    message: str
-    span: Span
-
-    def __str__(self) -> str:
-        line = f" (line {self.span.line})" if self.span.line else ""
-        return f"{self.code}{line}: {self.message}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
