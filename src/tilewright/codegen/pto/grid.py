@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tilewright.analysis.cores import CORE, cores_of
+from tilewright.analysis.work_items import work_items
 from tilewright.ir.dtypes import INDEX
 from tilewright.ir.function import Function
-from tilewright.ir.nodes import For, Let, LoopKind, Stmt, walk
-from tilewright.ir.op import Effect, Op
+from tilewright.ir.nodes import For
 from tilewright.ir.scalar import BinaryKind, Scalar, Value, binary, maximum
-from tilewright.ir.storage import Roots, roots_of, written_operand
-from tilewright.ir.types import ScalarType, TensorType
+from tilewright.ir.types import ScalarType
 from tilewright.targets import Target
 
 if TYPE_CHECKING:
@@ -80,51 +78,6 @@ def _block(kernel: Kernel) -> tuple[str, str]:
 
 
 def plan_grid(function: Function, target: Target) -> Grid:
-    """Decides what `function` spreads over blocks."""
-    kinds = cores_of(function, target)
-    stated = function.attr(CORE)
-    core = str(stated) if stated is not None else next(iter(kinds)) if len(kinds) == 1 else None
-    if not kinds and core is None:
-        core = "vector"
-    count = target.cores.get(core, 1) if core is not None else min(target.cores.values())
-    parallel = tuple(s for s in function.body if isinstance(s, For) and s.kind is LoopKind.PARALLEL)
-    nested = any(isinstance(s, For) and s.kind is LoopKind.PARALLEL for s in walk(function.body))
-    reason = _reason(function, parallel) if nested else None
-    return Grid(() if reason else parallel, core, count, reason)
-
-
-def _reason(function: Function, parallel: tuple[For, ...]) -> str | None:
-    """Why blocks could get into each other's way; None when they cannot."""
-    if not parallel:
-        return "its parallel loop is inside another statement"
-    roots = roots_of(function)
-    writes: list[tuple[Stmt, set[Value]]] = []
-    reads: list[tuple[Stmt, set[Value]]] = []
-    for stmt in function.body:
-        read, written, observable = _touched(stmt, roots)
-        if stmt not in parallel and (written or observable):
-            return "something outside its parallel loop writes to memory"
-        if isinstance(stmt, For) and any(not isinstance(arg.type, TensorType) for arg in stmt.iter_args):
-            return "its parallel loop carries a tile or a scalar"
-        writes.append((stmt, written))
-        reads.append((stmt, read | written))
-    for stmt, written in writes:
-        if any(written & touched for other, touched in reads if other is not stmt):
-            return "one of its parallel loops uses what another one writes"
-    return None
-
-
-def _touched(stmt: Stmt, roots: Roots) -> tuple[set[Value], set[Value], bool]:
-    """The tensors read and written inside `stmt`, by root, and whether it does something that must be seen."""
-    read: set[Value] = set()
-    written: set[Value] = set()
-    observable = False
-    for inner in walk((stmt,)):
-        if not isinstance(inner, Let) or not isinstance(inner.value, Op):
-            continue
-        observable |= inner.value.effect is Effect.OBSERVABLE
-        target = written_operand(inner.value)
-        for _, value in inner.value.operand_items():
-            if isinstance(value.type, TensorType):
-                (written if value is target else read).add(roots.get(value, value))
-    return read, written, observable
+    """What `function` spreads over blocks: its work items."""
+    found = work_items(function, target)
+    return Grid(found.loops, found.core, found.cores, found.reason)
