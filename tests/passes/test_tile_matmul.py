@@ -34,9 +34,11 @@ from tilewright.ir.layout import MemorySpace
 from tilewright.ir.loops import Contract
 from tilewright.ir.nodes import For, Let, LoopKind
 from tilewright.ir.op import Op
+from tilewright.ir.scalar import Value
 from tilewright.ir.types import TileType
 from tilewright.ir.verify import verify
-from tilewright.ops.matmul import Matmul
+from tilewright.ops.elementwise import Add, Relu
+from tilewright.ops.matmul import Matmul, MatmulBias
 from tilewright.ops.movement import Load, Move, Store
 from tilewright.passes.tile.tile_matmul import plan_tiles, tile_matmul
 from tilewright.targets import Target, load_target
@@ -236,6 +238,32 @@ def test_a_chain_in_full_precision(target: str) -> None:
 @pytest.mark.parametrize("sizes", [(64, 512, 64), (300, 320, 65), (1000, 257, 100)])
 def test_what_follows_a_sum_is_cut_with_it(sizes: tuple[int, int, int], target: str) -> None:
     tiled(layer(*sizes), target)
+
+
+@pytest.mark.parametrize("target", (*ASCEND, SCRATCHPAD))
+def test_a_grid_and_what_follows_it_in_a_loop_of_the_users(target: str) -> None:
+    """On the 910B the loop is done once by each kind of core; a grid that the other kind needs is none of its own."""
+    b = Builder()
+    left, right = b.tensor("a", (512, 64), BF16), b.tensor("b", (64, 320), BF16)
+    out = b.tensor("out", (512, 320), FP32, out=True)
+
+    def body(k: Value, whole: Value) -> tuple[Value, ...]:
+        x, y = b.load("x", left, (128, 64), offsets=(k * 128, 0)), b.load("y", right)
+        kept = b.let("kept", Relu(b.let("made", Matmul(x, y))))
+        return (b.let("out_1", Store(kept, (k * 128, 0), whole)),)
+
+    (last,) = b.loop(4, (out,), body)
+    tiled(b.program(last), target)
+
+
+def test_a_computed_bias() -> None:
+    b = Builder()
+    x, y = b.load("x", b.tensor("a", (17, 200), FP16)), b.load("y", b.tensor("b", (200, 1000), FP16))
+    row = b.load("row", b.tensor("c", (1, 1000), FP32))
+    made = b.let("made", MatmulBias(x, y, b.let("twice", Add(row, row))))
+    program = b.program(b.store(made, b.tensor("out", (17, 1000), FP32, out=True)))
+    tiled(program, "ascend910b")
+    assert hints(program, "ascend910b") == ["PH-AT-011"]
 
 
 # --- run-time extents, stores, users' own tiles -------------------------------------------------------------------

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from tilewright.analysis.cores import CORE, core_of
 from tilewright.errors import UnsupportedError
 from tilewright.ir.function import Direction, Function, Param
-from tilewright.ir.nodes import Block, For, If, Let, Return, Stmt, Yield
+from tilewright.ir.nodes import Block, For, If, Let, Return, Stmt, Yield, result_of
 from tilewright.ir.op import Op
 from tilewright.ir.prune import prune
 from tilewright.ir.rewrite import Rewriter, clone_block
@@ -306,7 +306,8 @@ def _used(function: Function) -> set[Value]:
 
 
 class _Erase(Rewriter):
-    """Leaves out every store that is not in the phase: the version that it would make is the one that it got."""
+    """Leaves out every store that is not in the phase: the version that it would make is the one that it got. A loop or
+    branch that then hands a tensor on as it came hands on nothing."""
 
     def __init__(self, stores: frozenset[Value]) -> None:
         super().__init__()
@@ -318,3 +319,20 @@ class _Erase(Rewriter):
             super().visit_let(stmt)
         else:
             self.bind(stmt.target, self.get(written))
+
+    def visit_for(self, stmt: For) -> None:
+        super().visit_for(stmt)
+        made = self._out[-1]
+        assert isinstance(made, For)
+        carried = zip(stmt.results, made.inits, made.iter_args, result_of(made.body), strict=True)
+        for result, init, arg, given in carried:
+            if given is arg and isinstance(result.type, TensorType):
+                self.env[result] = init
+
+    def visit_if(self, stmt: If) -> None:
+        super().visit_if(stmt)
+        made = self._out[-1]
+        assert isinstance(made, If)
+        for result, one, other in zip(stmt.results, result_of(made.then), result_of(made.otherwise), strict=True):
+            if one is other and isinstance(result.type, TensorType):
+                self.env[result] = one

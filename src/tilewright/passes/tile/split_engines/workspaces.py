@@ -159,9 +159,11 @@ class Hoist(Rewriter):
             self.retype(arg, self.carried_type(arg, init)) for arg, init in zip(stmt.iter_args, new.inits, strict=True)
         )
         inits = tuple(self.latest[space.param] for space in spaces)
+        before = dict(self.latest)
         versions = self._fresh(spaces)
         body = self._handing_over(stmt.body, spaces)
         results = tuple(self.retype(r, arg.type) for r, arg in zip(stmt.results, args, strict=True))
+        self.latest = before  # what was made inside is not there outside
         self.emit(
             new.replace(
                 inits=(*new.inits, *inits),
@@ -185,6 +187,7 @@ class Hoist(Rewriter):
         for block in stmt.blocks():
             self.latest = dict(before)
             blocks.append(self._handing_over(block, spaces))
+        self.latest = before
         new = stmt.with_blocks(tuple(blocks))
         given = result_of(blocks[0])
         results = tuple(self.retype(r, type_of(v)) for r, v in zip(stmt.results, given, strict=False))

@@ -33,9 +33,10 @@ product that adds to a tile which nothing has written (`AccumulatorError`)."""
 
 from __future__ import annotations
 
+from tilewright.analysis.hints import PerfHint
 from tilewright.ir.function import Function, FunctionKind, Program
 from tilewright.passes.tile.tile_matmul.decide import decide
-from tilewright.passes.tile.tile_matmul.plan import HINTS, FunctionTiles, PerfHint, ProductPlan, SumPlan, TilePlan
+from tilewright.passes.tile.tile_matmul.plan import HINTS, FunctionTiles, ProductPlan, SumPlan, TilePlan
 from tilewright.passes.tile.tile_matmul.rewrite import apply
 from tilewright.targets import Target
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tilewright.analysis.footprint import footprint
+from tilewright.analysis.hints import PerfHint
 from tilewright.analysis.liveness import live_ranges
 from tilewright.analysis.spaces import accepted
 from tilewright.analysis.tile_chooser import L0Tile, Problem, Stationary, alignment, choose_l0_tile
@@ -32,7 +33,7 @@ from tilewright.passes.tile.tile_matmul.forms import (
 )  # fmt: skip
 from tilewright.passes.tile.tile_matmul.levels import Choice, Operand, choose
 from tilewright.passes.tile.tile_matmul.operands import Bring, is_turned, load_of
-from tilewright.passes.tile.tile_matmul.plan import FunctionTiles, PerfHint, ProductPlan, Sink, SumPlan
+from tilewright.passes.tile.tile_matmul.plan import FunctionTiles, ProductPlan, Sink, SumPlan
 from tilewright.passes.tile.tile_matmul.sinks import Sinks, tile_type
 from tilewright.passes.tile.tile_matmul.slices import NEVER, Slices, slices_of
 from tilewright.targets import Target
@@ -201,6 +202,12 @@ class _Decider:
         self.tiles.sums.append(plan)
         self.tiles.chosen += plans.values()
         self.fallback_hint(first, tile)
+        for product, _, _ in found:
+            bias = bias_field(product.op)
+            if bias is not None and n < problem.n and load_of(getattr(product.op, bias), self.index) is None:
+                name = getattr(product.op, bias).name
+                message = f"the bias {name!r} is computed: its parts are taken from it on chip"
+                self.hint("PH-AT-011", message, product.stmt.span)
 
     def fits_whole(self, found: list[tuple[Product, Problem, L0Tile]]) -> bool:
         """Decides for K steps alone where the result fits: a reader on chip takes it from the accumulator, and parts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tilewright.analysis.footprint import footprint
+from tilewright.analysis.hints import PerfHint
 from tilewright.analysis.spaces import default_rounding, stores_tile
 from tilewright.ir.layout import MemorySpace
 from tilewright.ir.loops import Contract, Elementwise
@@ -12,7 +13,7 @@ from tilewright.ir.scalar import Scalar, Value
 from tilewright.ir.types import TileType
 from tilewright.ops.movement import Store
 from tilewright.passes.tile.tile_matmul.forms import Index
-from tilewright.passes.tile.tile_matmul.plan import PerfHint, Sink
+from tilewright.passes.tile.tile_matmul.plan import Sink
 from tilewright.targets import Target
 
 ACC, MAT, DDR, VEC = MemorySpace.ACC, MemorySpace.MAT, MemorySpace.DDR, MemorySpace.VEC
