@@ -20,6 +20,7 @@ from tilewright.ir.storage import Roots, written_operand
 from tilewright.passes.tile.partition.dimensions import Dim, Dimensions, dimensions_of, region_axes, tile_of
 from tilewright.passes.tile.partition.overlaps import conflict
 from tilewright.passes.tile.partition.plan import Cut, Part
+from tilewright.passes.tile.partition.products import in_registers, product_of, sizes_of
 from tilewright.passes.tile.partition.stages import is_passable, stages_of
 from tilewright.passes.tile.partition.working_set import Section, peaks, section_of
 from tilewright.ops.movement import Load, Store
@@ -98,6 +99,9 @@ class _Chooser:
 
     # --- the ways, in order ---
     def run(self) -> Part:
+        found = self._product()
+        if found is not None:
+            return found
         reasons: list[str] = []
         for self.share, self.least in ((SHARE, False), (1.0, True)):
             for grid, passes in self._ways():
@@ -113,6 +117,26 @@ class _Chooser:
         held = [self.dims.held[c] for c in self.dims.classes() if c in self.dims.held]
         why = [*reasons, *held, "not even the smallest blocks fit"]
         return Part(self.section.lets, self.dims, reason=why[0])
+
+    def _product(self) -> Part | None:
+        """The cheapest blocks of the one product that fit; None where the part is no plain product."""
+        product = product_of(self.section.lets, self.dims)
+        if product is None:
+            return None
+        rows, columns, inner = product.classes
+        other = {c for c in self.dims.classes() if c not in product.classes and self.dims.extents[c] != 1}
+        if other & set(self.grid):
+            return None
+        whole = (rows not in self.grid, columns not in self.grid, inner not in self.rest or in_registers(self.target))
+        for sizes in sizes_of(product, whole, self.target):
+            blocks = product.blocks(sizes)
+            cut = {c for c, extent in zip(product.classes, product.extents, strict=True) if blocks[c] < extent}
+            grid, passes = tuple(c for c in self.grid if c in cut), (inner,) if inner in cut else ()
+            if self.fits({c: blocks[c] for c in cut}, passes) and self._refused((*grid, *passes), passes) is None:
+                for cls, extent in zip(product.classes[:2], product.extents[:2], strict=True):
+                    blocks[cls] = even(extent, blocks[cls])
+                return self._part(blocks, grid, passes)
+        return None
 
     def _ways(self) -> Iterator[tuple[tuple[Dim, ...], tuple[Dim, ...]]]:
         unknown = {c for c in self.dims.classes() if not isinstance(self.dims.extents[c], int)}

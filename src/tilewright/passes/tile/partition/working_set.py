@@ -23,6 +23,7 @@ from tilewright.ir.scalar import Value
 from tilewright.ir.types import TileType
 from tilewright.ops.flat import flat_shape
 from tilewright.passes.tile.partition.dimensions import Dim, Dimensions, tile_of
+from tilewright.passes.tile.partition.products import in_registers
 from tilewright.targets import Target
 
 Blocks = Mapping[Dim, int]
@@ -78,7 +79,7 @@ def section_of(lets: tuple[Let, ...], dims: Dimensions, target: Target) -> Secti
 def _boxes(value: Value, section: Section) -> list[tuple[Dim, int]]:
     """The multiples that one tile wants of its last two dimensions. The elements of a column vector lie together."""
     space, kind, target = section.spaces[value], tile_of(value), section.target
-    if kind.rank < 2 or not target.has(space) or target.memory(space).register_bytes or kind.dtype is BOOL:
+    if kind.rank < 2 or not _counts(space, target) or kind.dtype is BOOL:
         return []
     classes = section.dims.classes_of(value)[-2:]
     vector = kind.shape[-1] == 1 and space is MemorySpace.VEC
@@ -143,7 +144,7 @@ def _vector_memory(target: Target) -> str:
 def bytes_of(value: Value, section: Section, blocks: Blocks) -> tuple[str, int]:
     """The memory of a tile, and its bytes there; no name for registers and memories that the target has not."""
     space, target = section.spaces[value], section.target
-    if not target.has(space) or target.memory(space).register_bytes or target.memory(space).capacity is None:
+    if not _counts(space, target):
         return "", 0
     shape: list[int] = []
     for cls, extent in zip(section.dims.classes_of(value), tile_of(value).shape, strict=True):
@@ -158,6 +159,13 @@ def bytes_of(value: Value, section: Section, blocks: Blocks) -> tuple[str, int]:
     if lead > MATRICES:
         return target.memory(space).name, UNBOUNDED
     return target.memory(space).name, _footprint(tuple(shape), value, space, target)
+
+
+def _counts(space: MemorySpace, target: Target) -> bool:
+    """Whether tiles in `space` take room: not in registers, nor where a product's operands stream on to registers."""
+    if not target.has(space) or target.memory(space).capacity is None:
+        return False
+    return not target.memory(space).register_bytes and not (space is MemorySpace.MAT and in_registers(target))
 
 
 def _footprint(shape: tuple[int, ...], value: Value, space: MemorySpace, target: Target) -> int:
