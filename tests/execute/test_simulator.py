@@ -4,7 +4,6 @@ hold for every program."""
 from __future__ import annotations
 
 import random
-import time
 from pathlib import Path
 from typing import Any
 
@@ -379,8 +378,7 @@ def test_a_deeper_pipeline_is_never_slower(target: str, rows: int) -> None:
 
 
 @pytest.mark.slow
-def test_a_hundred_thousand_instructions_in_seconds(tmp_path: Path) -> None:
-    seconds: list[float] = []
+def test_a_hundred_thousand_instructions(tmp_path: Path) -> None:
     for trips in (8_000, 32_000):
         long = program(f"""
 for i, (o,) in pl.range(0, {trips}, 1, init_values=(out,)):
@@ -390,14 +388,10 @@ for i, (o,) in pl.range(0, {trips}, 1, init_values=(out,)):
     o_1 = pl.tile.store(z, [i * 8, 0], o)
     last = pl.yield_(o_1)
 """, shape=f"[{8 * trips}, 8]")  # fmt: skip
-        began = time.perf_counter()
         found = simulate(long, toy(tmp_path, cores=1, shared=32))
-        seconds.append(time.perf_counter() - began)
         assert found.instructions == 4 * trips
         # In a steady state: exp and neg, 13 each, and the store of 18 whose buffer the next exp writes.
         assert found.cycles == pytest.approx(18 + trips * (13 + 13 + 18))
-    assert seconds[1] < 5
-    assert seconds[1] < 12 * seconds[0], "four times the work"
 
 
 def test_nothing_to_do_takes_no_time(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from tilewright.ir.function import FunctionKind, Program
 from tilewright.ir.nodes import Call, For
 from tilewright.ir.types import TensorType
 from tilewright.ir.verify import verify
+from tilewright.passes.tile.split_engines import split_engines
 
 TARGET = tw.load_target("ascend910b")
 
@@ -168,3 +169,23 @@ def test_bounds_that_the_caller_cannot_know_are_refused() -> None:
     arrays = (ints(16, 16), np.ones((4, 1), np.int32), ints(16, 16), np.zeros((16, 16), np.float32))
     with pytest.raises(UnsupportedError, match="bounds the caller does not know"):
         lower(program_of(unknown, *arrays), TARGET)
+
+
+def test_a_workspace_that_nothing_reads_is_gone() -> None:
+    text = """
+import tilewright.language as pl
+
+@pl.program(entry="main")
+class Program:
+    @pl.function(type=pl.FunctionType.InCore)
+    def main(self, a: pl.Tensor[[16, 16], pl.FP32], out: pl.Out[pl.Tensor[[16, 16], pl.FP32]]):
+        x = pl.tile.load(a, [0, 0], [16, 16], target_memory=pl.Mem.Vec)
+        w = pl.tensor.create([16, 16], pl.FP32)
+        w_1 = pl.tile.store(x, [0, 0], w)
+        y = pl.tile.load(w_1, [0, 0], [16, 16], target_memory=pl.Mem.Mat)
+        out_1 = pl.tile.store(x, [0, 0], out)
+        return out_1
+"""
+    for target in ("ascend910b", "ascend950", "x86_avx512"):
+        split = split_engines(tw.parse(text), tw.load_target(target))
+        assert "create" not in str(split) and len(split.functions) == 1

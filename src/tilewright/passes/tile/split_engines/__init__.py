@@ -50,11 +50,10 @@ def split_engines(program: Program, target: Target) -> Program:
 
 def _split(function: Function, target: Target, apart: bool) -> Pieces | None:
     """The pieces of one function; None when it stays as it is."""
+    given = function
+    # What nothing uses may lie anywhere: it must not decide which kinds of core are needed, nor keep a workspace.
+    function = prune(given)
     cores = cores_of(function, target)
-    if len(cores) > 1:
-        # What nothing uses may lie anywhere, and must not decide how many kinds of core are needed.
-        function = prune(function)
-        cores = cores_of(function, target)
     if apart and len(cores) > 1:
         _refuse_results(function)
         steps = plan_steps(function, target)
@@ -64,7 +63,9 @@ def _split(function: Function, target: Target, apart: bool) -> Pieces | None:
     plan = plan_workspaces(function, crossing=False)
     if plan:
         return Pieces(function, tuple(plan.values()), (cut(function, phase, plan, set(), function.name),))
-    return None if phase.core == function.attr(CORE) else Pieces(function, (), (whole(function, phase),))
+    if function is given and phase.core == function.attr(CORE):
+        return None
+    return Pieces(function, (), (whole(function, phase),))
 
 
 def _workspaces(steps: tuple[Step, ...]) -> dict[Value, Workspace]:

@@ -239,7 +239,9 @@ class Piece:
 
 def whole(function: Function, phase: Phase) -> Piece:
     """The function as it is, with the kind of core that runs it."""
-    attrs = (*((k, v) for k, v in function.attrs if k != CORE), (CORE, phase.core))
+    attrs = tuple((key, value) for key, value in function.attrs if key != CORE)
+    if phase.core is not None:
+        attrs = (*attrs, (CORE, phase.core))
     return Piece(function.with_(attrs=attrs), tuple(p.value for p in function.params), ())
 
 
