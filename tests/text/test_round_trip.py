@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 
 import pytest
 
@@ -267,9 +266,7 @@ def test_a_hundred_thousand_statements_print() -> None:
         target = Value("x", TILE)
         body.append(Let(target, Add(last, x)))
         last = target
-    started = time.perf_counter()
     text = print_program(Program((function((x,), *body, Return((last,))),), "main"))
-    assert time.perf_counter() - started < 30
     assert text.endswith("x_100000 = pl.tile.add(x_99999, x)\n        return x_100000\n")
 
 
