@@ -358,6 +358,14 @@ def test_reductions_of_nothing() -> None:
         assert make(name, tile(2, 8)).evaluate(empty, None).tolist() == [[expected], [expected]]
 
 
+@pytest.mark.parametrize(("name", "vector"), [("row_expand_add", (2, 1)), ("col_expand_add", (1, 8))])
+def test_an_empty_vector_meets_nothing(name: str, vector: tuple[int, int]) -> None:
+    op, axis = make(name, tile(2, 8), tile(*vector)), vector.index(1)
+    empty = np.zeros([0 if i == axis else n for i, n in enumerate(vector)], np.float32)
+    with pytest.raises(ValidShapeError, match="has no element that has meaning"):
+        op.evaluate(np.zeros((2, 8), np.float32), empty)
+
+
 @pytest.mark.parametrize(
     ("source", "target", "mode", "given", "expected"),
     [

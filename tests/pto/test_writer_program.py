@@ -51,6 +51,16 @@ def two_sections(a: pl.Tensor, o: pl.Out[pl.Tensor]):
     return o
 
 
+@pl.jit
+def summed(a: pl.Tensor, o: pl.Out[pl.Tensor]):
+    x = a * 2.0
+    y = x
+    for _ in pl.range(3):
+        y = y + a
+    o[:] = x + y
+    return o
+
+
 @pl.jit.incore
 def block(a: pl.Tensor, out: pl.Out[pl.Tensor], k: pl.Scalar[pl.INDEX]):
     out = pl.store(pl.load(a, [k * 16, 0], [16, 64]) + 1.0, [k * 16, 0], out)
@@ -202,6 +212,16 @@ class TestRunTime:
         launch(module.manifest, module.texts, execute_into)
         np.testing.assert_array_equal(out, wide[:, :64] * 2)
         assert module.manifest["arguments"][0]["strides"] == [80, 1]
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_each_trip_makes_a_tensor_of_its_own(machine: str) -> None:
+    """A trip reads what the trip before it made, and the code behind the loop what stood before it."""
+    module = same(summed, [integers(16, 64), zeros(16, 64)], machine)
+    trips = [kernel["arguments"] for kernel in module.manifest["kernels"] if "trips" in kernel]
+    made = [names[-1] for names in trips]
+    assert len(set(made)) == 3
+    assert [names[1] for names in trips][1:] == made[:-1]
 
 
 class TestRefusals:

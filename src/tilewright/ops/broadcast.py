@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tilewright.errors import ShapeError
+from tilewright.errors import ShapeError, ValidShapeError
 from tilewright.ir.loops import COLUMN, FULL, ROW, Elementwise
 from tilewright.ir.op import Access, Array, Needs, Op, Spelling, Work, operand, whole_access
 from tilewright.ir.op import scalar as scalar_field
@@ -79,8 +79,16 @@ class ExpandOp(ElementwiseOp):
         )
 
     def _aligned(self, operands: tuple[Any, ...]) -> tuple[Array, Array]:
-        """Tile and vector, both cut to the rows (columns) that both have."""
+        """Tile and vector, both cut to the rows (columns) that both have. Raises `ValidShapeError` for an empty one."""
         tile, vector = self._read(operands)
+        if vector.shape[self.vector_axis - 2] == 0:
+            raise ValidShapeError(
+                f"the vector of {self.qualified_name} has no element that has meaning",
+                span=self.span,
+                required="one valid element along its short side",
+                found=operand_types(self),
+                help="leave the operation out where the vector is empty",
+            )
         wide = np.broadcast_to(vector, (*vector.shape[:-1], tile.shape[-1])) if self.vector_axis == 1 else (
             np.broadcast_to(vector, (*vector.shape[:-2], tile.shape[-2], vector.shape[-1]))
         )  # fmt: skip

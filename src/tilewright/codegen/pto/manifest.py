@@ -221,7 +221,9 @@ class _Launches:
                 found=repr(kind),
             )
         name = self.fresh(target.name)
-        self.names[target] = name
+        # Each time that it is reached another tensor: what an earlier trip made may still be read.
+        made = self.env[target] = Value(target.name, kind, target.span)
+        self.names[made] = name
         size = 1 if kind.dtype is BOOL else kind.dtype.nbytes
         self.workspaces[name] = prod(int(extent or 0) for extent in extents) * size
 
