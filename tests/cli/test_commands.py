@@ -190,6 +190,17 @@ def test_explain_prints_json(run: Run, kernels: str) -> None:
     assert found["target"] == "ascend950" and found["ddr_in"] == found["ddr_out"] == 200 * 64 * 4
 
 
+@pytest.mark.parametrize("json_too", [False, True])
+def test_explain_says_how_products_are_cut(run: Run, json_too: bool) -> None:
+    ended = run("explain", str(EXAMPLES / "chained_matmul.py"), "-t", "ascend950", "--tiles", *["--json"] * json_too)
+    assert ended.code == 0, ended.err
+    if json_too:
+        (function,) = json.loads(ended.out)["functions"]
+        assert [product["k"] for product in function["products"]] == [128, 96]
+    else:
+        assert ended.out.count("runner-up") == ended.out.count("limit ") == 2 and "\x1b" not in ended.out
+
+
 # --- opt ----------------------------------------------------------------------------------------------------------
 def test_opt_prints_what_it_reads_again(run: Run, tmp_path: Path) -> None:
     unplaced = run("opt", SOFTMAX, "-t", "ascend910b", "--after", "flatten_tiles").out

@@ -115,21 +115,26 @@ def explain(
     file: File,
     args: Arguments = None,
     target: TargetName = "host",
+    tiles: Annotated[
+        bool, typer.Option("--tiles", help="How matrix products are cut instead: the tile, its cycles, the runner-up.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Where each tile lives, what moves, what it costs, and why.
 
     \b
     tilewright explain examples/chained_matmul.py -t ascend910b
+    tilewright explain examples/chained_matmul.py -t ascend910b --tiles
     tilewright explain kernel.py 64x128:f32 64x128:f32 -t ascend950 --json
     """
+    from tilewright import report
     from tilewright.cli.arguments import build_arguments
     from tilewright.cli.kernels import open_subject
     from tilewright.cli.output import show, show_json
-    from tilewright.report import explain as explained
 
     subject = open_subject(file)
-    found = explained(subject.program(build_arguments(subject, args or [], 0)), target)
+    program = subject.program(build_arguments(subject, args or [], 0))
+    found = report.explain_tiles(program, target) if tiles else report.explain(program, target)
     if as_json:
         show_json(found.to_json())
     else:
