@@ -8,6 +8,7 @@ from run.running import TARGETS, everywhere, incore
 from support import exact_ints, poison
 
 R, C = 16, 32
+DEPTHS = pytest.mark.parametrize("depth", [1, 2, 3])
 TILE = f"pl.Tensor[[{R}, {C}], pl.FP32]"
 
 
@@ -26,34 +27,42 @@ def stores(names: str) -> str:
     return "\n".join([*lines, "return " + ", ".join(f"s{i}" for i in range(len(kept)))])
 
 
-def run(body: str, inputs: int, names: str, trips: int, wanted: list[np.ndarray]) -> None:
+def run(body: str, inputs: int, names: str, trips: int, wanted: list[np.ndarray], depth: int = 1) -> None:
     arrays = [exact_ints((R, C), seed=i) for i in range(inputs)]
-    text = incore(parameters(inputs, len(wanted)), f"{loads(inputs)}\n{body}\n{stores(names)}")
+    text = incore(parameters(inputs, len(wanted)), f"{loads(inputs)}\n{at_depth(body, depth)}\n{stores(names)}")
     everywhere(text, [trips, *arrays, *(poison((R, C)) for _ in wanted)], wanted)
 
 
+def at_depth(body: str, depth: int) -> str:
+    """The body with its loop multi-buffered `depth` times, which must change nothing."""
+    return body if depth == 1 else body.replace("pl.range(0, n, 1, ", f"pl.pipeline(0, n, 1, stage={depth}, ")
+
+
+@DEPTHS
 @pytest.mark.parametrize("trips", [0, 1, 4, 5])
-def test_swap(trips: int) -> None:
+def test_swap(trips: int, depth: int) -> None:
     a, b = (exact_ints((R, C), seed=i) for i in range(2))
     body = """
 for i, (p, q) in pl.range(0, n, 1, init_values=(x0, x1)):
     r, s = pl.yield_(q, p)
 """
-    run(body, 2, "r s", trips, [b, a] if trips % 2 else [a, b])
+    run(body, 2, "r s", trips, [b, a] if trips % 2 else [a, b], depth)
 
 
+@DEPTHS
 @pytest.mark.parametrize("trips", [1, 3, 4])
-def test_rotate(trips: int) -> None:
+def test_rotate(trips: int, depth: int) -> None:
     arrays = [exact_ints((R, C), seed=i) for i in range(3)]
     body = """
 for i, (p, q, w) in pl.range(0, n, 1, init_values=(x0, x1, x2)):
     r, s, t = pl.yield_(q, w, p)
 """
-    run(body, 3, "r s t", trips, [arrays[(k + trips) % 3] for k in range(3)])
+    run(body, 3, "r s t", trips, [arrays[(k + trips) % 3] for k in range(3)], depth)
 
 
+@DEPTHS
 @pytest.mark.parametrize("trips", [0, 1, 2, 5])
-def test_shift_register(trips: int) -> None:
+def test_shift_register(trips: int, depth: int) -> None:
     """Each trip feeds a new value in front: after three trips nothing of the start is left."""
     a, b, c = (exact_ints((R, C), seed=i) for i in range(3))
     body = """
@@ -64,7 +73,7 @@ for i, (p, q, w) in pl.range(0, n, 1, init_values=(x0, x1, x2)):
     state = [a, b, c]
     for _ in range(trips):
         state = [state[0] + 1, state[0], state[1]]
-    run(body, 3, "r s t", trips, state)
+    run(body, 3, "r s t", trips, state, depth)
 
 
 def test_fibonacci() -> None:
@@ -80,7 +89,8 @@ for i, (p, q) in pl.range(0, n, 1, init_values=(x0, x1)):
     run(body, 2, "r s", 6, [p, q])
 
 
-def test_lagged_carry() -> None:
+@DEPTHS
+def test_lagged_carry(depth: int) -> None:
     """v = 2, 3, 4; acc is multiplied by what was read one trip before: 17."""
     body = """
 acc0 = pl.tile.muls(x3, 0.0)
@@ -107,12 +117,13 @@ for i, (acc, lag) in pl.range(0, n, 1, init_values=(acc0, lag0)):
     r, s = pl.yield_(acc2, nv)
 """
     arrays = [np.full((R, C), value, np.float32) for value in (2, 3, 4, 9)]
-    text = incore(parameters(4, 2), f"{loads(4)}\n{body}\n{stores('r s')}")
+    text = incore(parameters(4, 2), f"{loads(4)}\n{at_depth(body, depth)}\n{stores('r s')}")
     wanted = [np.full((R, C), value, np.float32) for value in (17, 1)]
     everywhere(text, [4, *arrays, poison((R, C)), poison((R, C))], wanted)
 
 
-def test_conditional_accumulate() -> None:
+@DEPTHS
+def test_conditional_accumulate(depth: int) -> None:
     """The sum over even i of 1, 2, 3, 4 is 4."""
     body = """
 zero = pl.tile.muls(x0, 0.0)
@@ -126,10 +137,11 @@ for i, (acc, v) in pl.range(0, n, 1, init_values=(zero, one)):
     v1 = pl.tile.adds(v, 1.0)
     r, s = pl.yield_(acc1, v1)
 """
-    run(body, 1, "r s", 4, [np.full((R, C), value, np.float32) for value in (4, 5)])
+    run(body, 1, "r s", 4, [np.full((R, C), value, np.float32) for value in (4, 5)], depth)
 
 
-def test_read_then_refill() -> None:
+@DEPTHS
+def test_read_then_refill(depth: int) -> None:
     """s = 100; eight times: acc += s; s = k + 1. The old s is read before it is filled anew: 128."""
     body = """
 zero = pl.tile.muls(x0, 0.0)
@@ -140,7 +152,7 @@ for i, (acc, s, k) in pl.range(0, n, 1, init_values=(zero, start, zero)):
     refilled = pl.tile.muls(k1, 1.0)
     r, t, u = pl.yield_(sum, refilled, k1)
 """
-    run(body, 1, "r t", 8, [np.full((R, C), value, np.float32) for value in (128, 8)])
+    run(body, 1, "r t", 8, [np.full((R, C), value, np.float32) for value in (128, 8)], depth)
 
 
 def test_one_value_carried_twice() -> None:
