@@ -360,6 +360,35 @@ def test_a_statement_that_writes_a_tile_rebinds_it() -> None:
     )
 
 
+EXCHANGED = """
+    x = a + b
+    y = a * 2.0
+    for i, (p, q) in pl.range(3, init_values=(x, y)):
+        for j, (r, s) in pl.range(3, init_values=(p, q)):
+            t = s + a
+            r_1, s_1 = pl.yield_(t, s)
+        p_1, q_1 = pl.yield_(s_1, r_1)
+"""
+
+
+def test_tensors_that_nested_loops_exchange_and_nothing_writes() -> None:
+    """What a loop hands on as it got it is not written, so that its start may be read under any name."""
+    program = read(EXCHANGED + "    u = p_1 + y\n    out[:] = u + x\n    return out")
+    assert len([stmt for stmt in program.main.walk() if isinstance(stmt, For)]) == 2
+
+
+def test_what_a_loop_hands_on_is_written_later() -> None:
+    body = """
+        x = a + b
+        for i, (p,) in pl.range(3, init_values=(x,)):
+            q = pl.yield_(p)
+        q[0:1, :] = a[0:1, :]
+        out[:] = x + q
+    """
+    with pytest.raises(LanguageError, match="'x' is read after its tensor was written"):
+        read(body)
+
+
 def test_every_statement_knows_its_line_and_column() -> None:
     program = read("x = a + b\ny = (x\n    * 2.0)\nout[:] = y")
     lets = [stmt for stmt in program.main.walk() if isinstance(stmt, Let)]

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from math import lcm
 
 from tilewright.analysis.footprint import packs_masks
-from tilewright.analysis.spaces import index_of, rearranges, tile_operands
+from tilewright.analysis.spaces import index_of, rearranges, states_shape, tile_operands
 from tilewright.ir.dtypes import BOOL, INDEX
 from tilewright.ir.function import Function
 from tilewright.ir.layout import COL_MAJOR, ROW_MAJOR, Layout, SLayout
-from tilewright.ir.loops import Contract, Elementwise, Index, Map, Reduce
+from tilewright.ir.loops import Contract, Elementwise, Index, Map, Reduce, Special
 from tilewright.ir.nodes import For, If, Let, Scope, result_of
 from tilewright.ir.op import Op
 from tilewright.ir.scalar import Value
@@ -142,6 +142,8 @@ def _tie_op(found: Extents, made: Value, op: Op, marked: set[Dim]) -> None:
                 found.sources[made] = source
                 _tie_index(found, made, source, op, form)
                 _mark_turned(made, source, op, marked)
+        case Special() if len(tiles) == 1 and tile_type(tiles[0][1]).shape == made.type.shape and not states_shape(op):
+            found.tie_all(tiles[0][1], made)  # all of a tile, what lies outside its valid part included
         case _:
             pass
 

@@ -348,8 +348,10 @@ def _bind_results(
     for item, result, given in zip(carried, results, yields, strict=True):
         init = item.init
         if isinstance(init, Value) and isinstance(result.type, TensorType):
-            is_input = scope.versions.root(init) in scope.versions.inputs
-            if scope.versions.descends(given, item.arg) and not (given is item.arg and is_input):
+            root = scope.versions.root(init)
+            is_output = root in scope.versions.params and root not in scope.versions.inputs
+            # What each trip hands on as it got it is not written; an output goes on under its last name all the same.
+            if scope.versions.descends(given, item.arg) and (given is not item.arg or is_output):
                 scope.advance(init, result, span)
             else:
                 others = (given,) if isinstance(given, Value) and given is not item.arg else ()

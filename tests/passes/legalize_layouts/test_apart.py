@@ -11,13 +11,14 @@ from passes.checking import legalized
 
 from tilewright.compiler import lower
 from tilewright.execute.interpreter import interpret
-from tilewright.ir.dtypes import FP16, FP32
+from tilewright.ir.dtypes import FP16, FP32, INT32
 from tilewright.ir.layout import Pad
 from tilewright.ir.scalar import BinaryKind, Value, binary, constant
 from tilewright.ops.broadcast import ColExpandAdd, RowExpandMin, RowExpandSub
 from tilewright.ops.cast import Cast
 from tilewright.ops.elementwise import Add, Maximum, Mul
 from tilewright.ops.matmul import Matmul
+from tilewright.ops.pad import Fillpad
 from tilewright.ops.reduce import ColMax, RowMax
 from tilewright.ops.shape import SetValidShape
 from tilewright.targets import load_target
@@ -80,6 +81,15 @@ def test_the_maxima_of_one_row_and_of_its_columns(target: str) -> None:
         ),
         target,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("target", ALL)
+def test_a_filled_tile_grows_with_what_it_is_filled_from(target: str) -> None:
+    b = Builder()
+    x = b.load("x", b.tensor("a", (15, 15), INT32), valid_shape=(14, 15))
+    y = b.let("y", Add(b.let("filled", Fillpad(x)), b.let("turned", Cast(b.let("h", Cast(x, FP16)), INT32))))
+    out, most = b.tensor("out", (14, 15), INT32, out=True), b.tensor("most", (14, 1), INT32, out=True)
+    legalized(b.program(b.store(y, out), b.store(b.let("m", RowMax(x)), most)), target)
 
 
 # --- padding where paths join -------------------------------------------------------------------------------------
