@@ -187,3 +187,27 @@ def test_product_in_both_arms(n: int) -> None:
     )
     a, b = exact_ints((16, 16)), exact_ints((16, 16), seed=1)
     everywhere(text, [n, a, b, poison((16, 16))], [b @ a if n else a @ b])
+
+
+@pytest.mark.parametrize("dtype", ["FP16", "BF16"])
+@pytest.mark.parametrize("other", ["matmul(b, a)", "add(a, b)"])
+@pytest.mark.parametrize("n", [2, 5])
+def test_rounded_products_where_paths_join(dtype: str, other: str, n: int) -> None:
+    """A product that is rounded to half precision does not come out of the accumulator as such."""
+    kind = f"pl.Tensor[[32, 32], pl.{dtype}]"
+    text = incore(
+        f"n: pl.Scalar[pl.INDEX], a: {kind}, b: {kind}, o: pl.Out[{kind}]",
+        f"""
+        if n > 3:
+            x = pl.tensor.matmul(a, b)
+            z = pl.yield_(x)
+        else:
+            y = pl.tensor.{other}
+            z = pl.yield_(y)
+        o_1 = pl.tensor.assemble(o, z, [0, 0])
+        return o_1
+        """,
+    )
+    a, b = exact_ints((32, 32), TYPES[dtype]), exact_ints((32, 32), TYPES[dtype], seed=1)
+    wanted = product(a, b) if n > 3 else product(b, a) if other.startswith("matmul") else a + b
+    everywhere(text, [n, a, b, poison((32, 32), TYPES[dtype])], [wanted.astype(TYPES[dtype])])

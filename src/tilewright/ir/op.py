@@ -313,6 +313,11 @@ class Op(metaclass=OpMeta):
         tiles, without the attributes that only the tensor form has."""
         return context.emit(self.at_level(Level.TILE))
 
+    def space_when_lowered(self) -> MemorySpace | None:
+        """Where the result of `lower` comes out, None if the compiler may choose. By default `result_space`; operations
+        whose lowering ends with another operation (a cast) override it."""
+        return self.result_space if isinstance(self.result_space, MemorySpace) else None
+
     def resized(self, shape: Shape) -> Op:
         """The operation with its result's *physical* shape made `shape`, its meaning unchanged. By default itself:
         the shape follows from the operands. Operations that state a shape override it, keeping the valid shape."""

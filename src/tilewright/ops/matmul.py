@@ -149,6 +149,9 @@ class Matmul(Op, name="matmul", result_space=ACC):
     def lower(self, context: LoweringContext) -> Value:
         return _rounded_to(self, context)
 
+    def space_when_lowered(self) -> MemorySpace | None:
+        return ACC if _result_dtype(self) is accumulator_of(self.lhs.dtype) else None  # a cast comes after it
+
 
 class MatmulBias(Op, name="matmul_bias", result_space=ACC):
     """``out[m, n] = bias[0, n] + sum_k lhs[m, k] * rhs[k, n]``. `bias` is [1, N] of FP32 (INT8: INT32), and is where
@@ -191,6 +194,9 @@ class MatmulBias(Op, name="matmul_bias", result_space=ACC):
 
     def lower(self, context: LoweringContext) -> Value:
         return _rounded_to(self, context)
+
+    def space_when_lowered(self) -> MemorySpace | None:
+        return ACC if _result_dtype(self) is accumulator_of(self.lhs.dtype) else None  # a cast comes after it
 
 
 class MatmulAcc(Op, name="matmul_acc", result_space=ACC, writes="acc"):

@@ -210,7 +210,7 @@ class ConsumerSpaceCollector:
             self.sources[target] = looked_at
             self.origins[target] = self.origin(looked_at)
         elif isinstance(op.result_space, MemorySpace):
-            self.fixed[target] = op.result_space
+            self.fixed[target] = op.space_when_lowered()
             if isinstance(written, Value):
                 self.want(written, Form(op.result_space), weight)
         elif isinstance(written, Value):
