@@ -150,3 +150,26 @@ def test_store_of_a_valid_part_leaves_the_rest(n: int) -> None:
     wanted = before.copy()
     wanted[:n, :30] = -a[:n, :30]
     everywhere(text, [n, a, before], [wanted])
+
+
+@pytest.mark.parametrize("made", ["a", "pl.tensor.neg(a)"], ids=["loaded", "computed"])
+def test_a_narrowed_tensor_goes_with_one_of_its_shape(made: str) -> None:
+    """The valid shape is the tensor's shape from then on, be it in memory or on chip."""
+    text = f"""
+import tilewright.language as pl
+
+@pl.program(entry="main")
+class Program:
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def main(self, a: pl.Tensor[[40, 17], pl.FP32], b: pl.Tensor[[39, 17], pl.FP32],
+             out: pl.Out[pl.Tensor[[39, 17], pl.FP32]]):
+        with pl.at():
+            x = {made}
+            y = pl.tensor.set_validshape(x, 39, 17)
+            z = pl.tensor.add(y, b)
+            out_1 = pl.tensor.assemble(out, z, [0, 0])
+            s = pl.yield_(out_1)
+        return s
+"""
+    a, b = exact_ints((40, 17)), exact_ints((39, 17), seed=1)
+    everywhere(text, [a, b, poison((39, 17))], [(a if made == "a" else -a)[:39] + b])

@@ -477,10 +477,14 @@ class SetValidShape(Op, name="set_validshape", result_space=Inherit("tile"), vie
         return Work("none")
 
     def lower(self, context: LoweringContext) -> Value:
-        if not in_ddr(self.tile):
-            return context.emit(self.at_level(TILE))
+        """A tensor has the shape that is stated; so has the tile, as far as that is known when compiling."""
         shape = physical_of(self.tile.type)
+        known = tuple(w if isinstance(w, int) else limit for w, limit in zip(self.wanted, shape, strict=True))
+        if not in_ddr(self.tile):
+            if same_shape(known, shape):
+                return context.emit(self.at_level(TILE))
+            return context.emit(Slice(self.tile, known, (0,) * len(shape), self.wanted, level=TILE, span=self.span))
         load = Load(
-            self.tile, (0,) * len(shape), shape, self.wanted, context.space, transpose=context.transpose, span=self.span
+            self.tile, (0,) * len(shape), known, self.wanted, context.space, transpose=context.transpose, span=self.span
         )
         return context.emit(load)
