@@ -138,6 +138,12 @@ def test_a_difference_beyond_the_tolerance_fails(run: Run) -> None:
     assert run("run", SOFTMAX, "--check", "--tolerance", "0").code == 1
 
 
+def test_a_target_that_is_not_needed_must_exist_all_the_same(run: Run) -> None:
+    ended = run("run", SOFTMAX, "-t", "ascend910")
+    assert ended.code == 1
+    assert "did you mean ascend910b?" in ended.err
+
+
 # --- compile ------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("form", "names"),

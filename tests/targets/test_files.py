@@ -200,6 +200,11 @@ def test_a_name_that_does_not_exist() -> None:
     assert "scratchpad" not in target_names()
 
 
+def test_what_is_no_name() -> None:
+    with pytest.raises(TargetError, match="this names no target"):
+        load_target(3)  # pyright: ignore[reportArgumentType]
+
+
 def test_a_file_that_does_not_exist(tmp_path: Path) -> None:
     with pytest.raises(TargetError, match="cannot be read") as caught:
         load_target(tmp_path / "none.toml")

@@ -17,6 +17,7 @@ from tilewright.cli.output import is_terminal, say, show, show_json, write_array
 from tilewright.errors import CommandError
 from tilewright.ir.function import Direction
 from tilewright.report.tables import Column, Table
+from tilewright.targets import load_target
 
 PLACES = ("native", "interpreter", "emulator")
 ROUNDINGS = 128
@@ -54,6 +55,7 @@ def run_kernel(file: str, specs: Sequence[str], options: RunOptions) -> None:
     """Runs, prints and stores. Raises `CommandError` when outputs differ from the interpreter's by too much."""
     if options.on not in PLACES:
         raise CommandError(f"cannot run on {options.on!r}", required=" or ".join(PLACES))
+    load_target(options.target)  # a mistake in its name is said even where the emulator is not asked
     subject = open_subject(file)
     given = build_arguments(subject, specs, options.seed)
     started = perf_counter()

@@ -32,6 +32,13 @@ def load_target(target: str | Path | Target) -> Target:
         return target
     if target == HOST:
         return _load_host()
+    if not isinstance(target, (str, Path)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TargetError(
+            "this names no target",
+            required="a name, the path of a .toml file, or a Target",
+            found=f"{target!r}",
+            help="names are " + ", ".join(target_names()),
+        )
     path = Path(target)
     if isinstance(target, str) and path.suffix != ".toml" and path.name == target:
         path = _FOLDER / f"{target}.toml"
