@@ -3,8 +3,8 @@
 A part is tried in a fixed order, each time with blocks as small as they may be: work items along its first dimension,
 along more of them, then passes over what is summed, one class, then two. The first way whose working set fits `SHARE`
 of each memory is taken (if there is none: the least blocks that fit all of it), and its blocks grow by doubling,
-innermost first, while they fit. Then the work items are made more until each core has one. Products have a search of their own (`products`). Every way is a function of the
-part and the target alone."""
+innermost first, while they fit. Then the work items are made more until each core has one. Products have a search of
+their own (`products`). Every way is a function of the part and the target alone."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from collections.abc import Iterator, Mapping
 from itertools import permutations
 
 from tilewright.analysis.spaces import tile_operands
+from tilewright.ir.layout import MemorySpace
 from tilewright.ir.loops import Contract
 from tilewright.ir.nodes import Let
 from tilewright.ir.op import Op
 from tilewright.ir.scalar import Value
 from tilewright.ir.storage import Roots, written_operand
-from tilewright.passes.tile.partition.dimensions import Dim, Dimensions, dimensions_of, region_axes, tile_of
+from tilewright.ops.movement import Load, Store
+from tilewright.passes.tile.partition.dimensions import Dim, dimensions_of, region_axes, tile_of
 from tilewright.passes.tile.partition.overlaps import conflict
 from tilewright.passes.tile.partition.plan import Cut, Part
 from tilewright.passes.tile.partition.products import in_registers, product_of, sizes_of
 from tilewright.passes.tile.partition.stages import is_passable, stages_of
 from tilewright.passes.tile.partition.working_set import Section, peaks, section_of
-from tilewright.ops.movement import Load, Store
-from tilewright.ir.layout import MemorySpace
 from tilewright.targets import Target
 
 SHARE = 0.5
@@ -81,7 +81,8 @@ class _Chooser:
         if cls in self.dims.summed:
             return False
         return all(
-            isinstance(op, Store) and any(c == cls and a >= 0 for c, a in zip(self._of(op), region_axes(op), strict=True))
+            isinstance(op, Store)
+            and any(c == cls and a >= 0 for c, a in zip(self._of(op), region_axes(op), strict=True))
             for op in self.stores
         )
 
@@ -165,7 +166,11 @@ class _Chooser:
         """A tensor that is read and written in passes: every write must come with the last pass."""
         lets = self.section.lets
         stages = stages_of(lets, cls, self.dims)
-        written = {self.roots[out]: at for at, s in enumerate(lets) if isinstance(s.value, Op) and (out := written_operand(s.value))}
+        written = {
+            self.roots[out]: at
+            for at, s in enumerate(lets)
+            if isinstance(s.value, Op) and (out := written_operand(s.value))
+        }
         for stmt in lets:
             if isinstance(stmt.value, Load) and self.roots[stmt.value.tensor] in written:
                 at = written[self.roots[stmt.value.tensor]]
@@ -197,7 +202,12 @@ class _Chooser:
         blocks = dict(blocks)
         for cls in (*passes, *reversed(grid)):
             limit = self._length(cls)
-            if all(a < tile_of(v).rank - 2 for v in self.dims.tiles for a, c in enumerate(self.dims.classes_of(v)) if c == cls):
+            if all(
+                a < tile_of(v).rank - 2
+                for v in self.dims.tiles
+                for a, c in enumerate(self.dims.classes_of(v))
+                if c == cls
+            ):
                 continue
             while blocks[cls] < limit:
                 larger = {**blocks, cls: min(2 * blocks[cls], limit)}
@@ -208,7 +218,7 @@ class _Chooser:
 
     def _shared_out(self, blocks: dict[Dim, int], grid: tuple[Dim, ...]) -> dict[Dim, int]:
         """Smaller along the first dimension until there is a work item for every core, and about equal ones."""
-        cores = self.target.cores.get(self.target.core_for("matmul" if self.products else "vector"), 1)
+        cores = self.target.matmul_cores if self.products else self.target.vector_cores
         for cls in grid:
             extent = self.dims.extents[cls]
             if not isinstance(extent, int):

@@ -2,8 +2,8 @@
 
 Two dimensions belong to one class when an operation reads the one at the index at which it makes the other: the loop
 forms of the operations say so. A class can be cut into blocks when every operation that meets it can work on a block
-alone (it is *free*), or sums it up block by block (it is *summed*: the axis of a reduction, the inner one of a product).
-A class that an operation handles in any other way is *held*, with the reason."""
+alone (it is *free*), or sums it up block by block (it is *summed*: the axis of a reduction, the inner one of a
+product). A class that an operation handles in any other way is *held*, with the reason."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from tilewright.ir.nodes import Let
 from tilewright.ir.op import Effect, Op
 from tilewright.ir.scalar import Value
 from tilewright.ir.storage import Roots, written_operand
-from tilewright.ir.types import TileType
+from tilewright.ir.types import TensorType, TileType
 from tilewright.passes.tile.partition.stages import is_leaf
 
 
@@ -42,20 +42,56 @@ def parts_of(function: Function, lets: tuple[Let, ...], roots: Roots) -> tuple[t
     for value in function.results:
         if isinstance(value, Value) and value in made and value not in roots and made[value] not in early:
             raise UncutError(f"it returns the scalar {value.name!r}, which tiles give")
+    read = {roots[v] for stmt in lets if (v := _read(stmt)) is not None} & written
+    grouped = _grouped(lets, made, early, read, roots)
+    found = _by_group(lets, grouped)
+    if not _in_order(found):
+        found = _by_group(lets, _grouped(lets, made, early, written, roots))
+    return before, [_needed(stores, lets, made, early) for stores in found]
+
+
+def _grouped(
+    lets: tuple[Let, ...], made: dict[Value, Let], early: set[Let], together: set[Value], roots: Roots
+) -> _Groups:
+    """What has to be in one part: what computes with each other's tiles, and what touches a tensor of `together`."""
     groups = _Groups()
     for stmt in lets:
         if stmt not in early and not (is_leaf(stmt) and _written(stmt) is None):
             for value in _operands(stmt):
+                if isinstance(value.type, TensorType):
+                    continue
                 if value in made and not is_leaf(made[value]) and made[value] not in early:
                     groups.join(stmt.target, value)
         for _, value in stmt.value.operand_items() if isinstance(stmt.value, Op) else ():
-            if roots.get(value) in written:
+            if roots.get(value) in together:
                 groups.join(stmt.target, roots[value])
+    return groups
+
+
+def _by_group(lets: tuple[Let, ...], groups: _Groups) -> list[list[Let]]:
+    """The stores of each part."""
     found: dict[Value, list[Let]] = {}
     for stmt in lets:
         if _written(stmt) is not None:
             found.setdefault(groups.root(stmt.target), []).append(stmt)
-    return before, [_needed(stores, lets, made, early) for stores in found.values()]
+    return list(found.values())
+
+
+def _in_order(parts: list[list[Let]]) -> bool:
+    """Whether each tensor gets its versions in the order of the parts: every store finds the one before it made."""
+    there: set[Value] = set()
+    stored = {stmt.target for part in parts for stmt in part}
+    for part in parts:
+        for stmt in part:
+            out = _written(stmt)
+            if out in stored and out not in there:
+                return False
+            there.add(stmt.target)
+    return True
+
+
+def _read(stmt: Let) -> Value | None:
+    return read_tensor(stmt.value) if isinstance(stmt.value, Op) else None
 
 
 def _written(stmt: Let) -> Value | None:
@@ -84,7 +120,8 @@ def _needed(stores: list[Let], lets: tuple[Let, ...], made: dict[Value, Let], ea
         if stmt in found:
             continue
         found.add(stmt)
-        todo += [made[value] for value in _operands(stmt) if value in made]
+        # A store's own tensor is no computation: the version that it writes over may be another part's.
+        todo += [made[v] for v in _operands(stmt) if v in made and not isinstance(v.type, TensorType)]
     return tuple(stmt for stmt in lets if stmt in found and stmt not in early)
 
 

@@ -67,7 +67,9 @@ def sizes_of(product: Product, whole: tuple[bool, bool, bool], target: Target) -
         [extent] if is_whole else list(_doubling(extent, least))
         for extent, is_whole, least in zip(product.extents, whole, (ROUND, ROUND, STEP), strict=True)
     ]
-    found = [(m, n, k) for m in ranges[0] for n in ranges[1] for k in ranges[2] if _has_room(product, (m, n, k), target)]
+    found = [
+        (m, n, k) for m in ranges[0] for n in ranges[1] for k in ranges[2] if _has_room(product, (m, n, k), target)
+    ]
     return sorted(found, key=lambda sizes: (_price(product, sizes, target), -sizes[0] * sizes[1], -sizes[2], sizes))
 
 
@@ -91,7 +93,7 @@ def _has_room(product: Product, sizes: tuple[int, int, int], target: Target) -> 
 def _price(product: Product, sizes: tuple[int, int, int], target: Target) -> float:
     (rows, columns, depth), (m, n, k) = product.extents, sizes
     items = -(-rows // m) * -(-columns // n)
-    rounds = -(-items // target.cores.get(target.core_for("matmul"), 1))
+    rounds = -(-items // target.matmul_cores)
     steps = -(-depth // k)
     nbytes = (m + n) * depth * product.lhs.dtype.bits / 8
     edge = target.edge(MemorySpace.DDR, MemorySpace.MAT)

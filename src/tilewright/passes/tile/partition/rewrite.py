@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tilewright.analysis.spaces import tile_operands
-from tilewright.errors import UNKNOWN, Span
+from tilewright.errors import Span
 from tilewright.ir.dtypes import INDEX
 from tilewright.ir.function import Function
 from tilewright.ir.loops import Contract, Index, Reduce
@@ -219,8 +219,8 @@ class _Emitter:
             return
         new = self.moved(op, op.with_operands(self.get), stmt.target)
         so_far = self.sums.get(stmt.target)
-        self.env[stmt.target] = self.let(stmt.target.name, new, stmt.span) if so_far is None else self.added(
-            op, new, so_far, stmt
+        self.env[stmt.target] = (
+            self.let(stmt.target.name, new, stmt.span) if so_far is None else self.added(op, new, so_far, stmt)
         )
 
     def added(self, op: Op, new: Op, so_far: Value, stmt: Let) -> Value:
@@ -292,6 +292,3 @@ def _index_name(cut: Cut) -> str:
     value, axis = cut.cls
     back = tile_of(value).rank - axis
     return {1: "column", 2: "row"}.get(back, "index")
-
-
-UNSPANNED = UNKNOWN

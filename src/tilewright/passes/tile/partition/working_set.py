@@ -112,7 +112,7 @@ def peaks(section: Section, blocks: Blocks, kept: bool = False) -> Bytes:
         op, made = stmt.value, stmt.target
         if not isinstance(op, Op):
             continue
-        shared = shareable(op, made) if made in sizes else frozenset[Value]()
+        shared = shareable(op, made) if made in sizes and _is_static(op, made) else frozenset[Value]()
         early = [v for v in dying.get(position, ()) if v in shared and v is not made]
         for value in early[:1]:
             _add(now, sizes[value], -1)
@@ -125,6 +125,11 @@ def peaks(section: Section, blocks: Blocks, kept: bool = False) -> Bytes:
             if value not in early[:1] and not (kept and _outlasts(value, section.dims, blocks)):
                 _add(now, sizes[value], -1)
     return most
+
+
+def _is_static(op: Op, made: Value) -> bool:
+    tiles = (made, *(value for _, value in tile_operands(op)))
+    return all(isinstance(extent, int) for value in tiles for extent in tile_of(value).shape)
 
 
 def _outlasts(value: Value, dims: Dimensions, blocks: Blocks) -> bool:
@@ -185,10 +190,10 @@ def _extra(op: Op, section: Section, sizes: Mapping[Value, tuple[str, int]], blo
     for scratch in op.scratch().values():
         like = [sizes[value][1] for _, value in tiles if tile_of(value).shape == scratch.shape]
         total += max(like, default=0)
-    kind = op.work().kind
-    if kind in ("none", "move", "fill", "scalar"):
+    work = op.work()
+    if not work.is_arithmetic:
         return total
-    taken = section.target.vector_dtypes(kind)
+    taken = section.target.vector_dtypes(work.kind)
     for _, value in tiles:
         dtype = tile_of(value).dtype
         if dtype not in taken and sizes[value][1] < UNBOUNDED:
