@@ -17,6 +17,7 @@ from time import perf_counter
 from tilewright.analysis.legality import check_legal, check_spaces
 from tilewright.analysis.parallel import check_parallel
 from tilewright.errors import OperandError
+from tilewright.ir.collector import collector_paused
 from tilewright.ir.function import Program
 from tilewright.ir.verify import verify
 from tilewright.passes.memory.assign_buffers import assign_buffers
@@ -147,20 +148,21 @@ def lower(
             f"there is no pass called {wanted!r}",
             help=f"did you mean {near[0]}?" if near else "the passes are " + ", ".join(PASSES),
         )
-    started = perf_counter()
-    for name, stage in stages(program, target):
-        program = stage
-        if observe is not None:
-            observe(name, program, perf_counter() - started)
-        if check and name in ("frontend", UNPLACED, PLACED, wanted):
-            verify(program)
-        if check and name == UNPLACED:
-            check_parallel(program)
-        if check and name == "legalize_moves":
-            check_spaces(program, target)
-        if name == wanted:
-            break
+    with collector_paused():
         started = perf_counter()
+        for name, stage in stages(program, target):
+            program = stage
+            if observe is not None:
+                observe(name, program, perf_counter() - started)
+            if check and name in ("frontend", UNPLACED, PLACED, wanted):
+                verify(program)
+            if check and name == UNPLACED:
+                check_parallel(program)
+            if check and name == "legalize_moves":
+                check_spaces(program, target)
+            if name == wanted:
+                break
+            started = perf_counter()
     if check and wanted == PLACED:
         check_legal(program, target)
     return program

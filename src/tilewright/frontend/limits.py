@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from tilewright.errors import UNKNOWN, LanguageError
 from tilewright.frontend.syntax import span_of
+from tilewright.ir.collector import collector_paused
 
 T = TypeVar("T")
 DEEPEST_NESTING = 120
@@ -34,6 +35,7 @@ def check_nesting(node: ast.AST, file: str) -> None:
 def guarded(read: Callable[[], T]) -> T:
     """What `read` returns. Nesting that no count foresaw is a `LanguageError` too."""
     try:
-        return read()
+        with collector_paused():
+            return read()
     except RecursionError:
         raise LanguageError("this nests too deeply", help="give the parts names, one statement each") from None

@@ -116,6 +116,11 @@ class Work:
     """(m, n, k) of a multiplication"""
     nbytes: int = 0
 
+    @property
+    def is_arithmetic(self) -> bool:
+        """Whether elements are computed, so that the machine's element types matter; not merely moved or set."""
+        return self.kind not in ("none", "move", "fill", "scalar")
+
 
 @dataclass(frozen=True, slots=True)
 class Access:

@@ -208,6 +208,16 @@ class Target:
         return self.engine_for(work).cores[0]
 
     @property
+    def matmul_cores(self) -> int:
+        """How many cores multiply matrices."""
+        return self.cores.get(self.core_for("matmul"), 1)
+
+    @property
+    def vector_cores(self) -> int:
+        """How many cores do vector work."""
+        return self.cores.get(self.core_for("vector"), 1)
+
+    @property
     def has_separate_cores(self) -> bool:
         """Whether matrix and vector work run on different kinds of core."""
         return len(self.cores) > 1

@@ -248,6 +248,8 @@ class _Planner:
             return None
         if target.type.view.pad is not Pad.NULL or not _writes_all(store.value, form, target.type):
             return None
+        if isinstance(op.loops, Contract) and not _rows_are_dense(tensor):
+            return None  # multiplications write whole vectors of a row
         between = block[position + 1 : block.index(store, position)]
         made = {value for stmt in between for value in stmt.defs()}
         touched = any(self.root(v) is self.root(tensor) for stmt in between for v in _touched(stmt))
@@ -367,6 +369,11 @@ def _writes_all(op: Op, form: Update, kind: TileType) -> bool:
     extents = accesses[0].extents
     lead = len(extents) - kind.rank
     return lead >= 0 and all(e == 1 for e in extents[:lead]) and tuple(extents[lead:]) == tuple(kind.valid)
+
+
+def _rows_are_dense(tensor: Value) -> bool:
+    kind = tensor.type
+    return not isinstance(kind, TensorType) or kind.strides is None or kind.strides[-1] == 1
 
 
 def _users(function: Function) -> dict[Value, list[Stmt]]:

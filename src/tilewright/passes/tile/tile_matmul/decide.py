@@ -11,12 +11,12 @@ from tilewright.analysis.spaces import accepted
 from tilewright.analysis.tile_chooser import L0Tile, Problem, Stationary, alignment, choose_l0_tile
 from tilewright.errors import CapacityError, NoRouteError, Span, TargetError
 from tilewright.ir.function import Function
-from tilewright.ir.layout import MemorySpace
+from tilewright.ir.layout import ROW_MAJOR, MemorySpace
 from tilewright.ir.loops import Contract
 from tilewright.ir.nodes import Let, Stmt
 from tilewright.ir.op import Op
 from tilewright.ir.scalar import Value
-from tilewright.ir.types import TileType
+from tilewright.ir.types import TileType, TileView
 from tilewright.passes.tile.tile_matmul.forms import (
     Branch,
     Loop,
@@ -314,12 +314,20 @@ class _Decider:
         if in_place and tile.grid(problem)[2] == 1:
             choice = Choice(Bring.WHOLE, Bring.WHOLE, True)
         else:
-            taken = self.taken(product)
+            taken = self.taken(product) + self.bias_bytes(op)
             choice = choose(problem, tile, (sides[0], sides[1]), self.target, taken, in_place=in_place)
             for value, bring in zip(self.operands_of(op), (choice.lhs, choice.rhs), strict=True):
                 if bring is not Bring.WHOLE:
                     self.held.pop(value, None)
         return ProductPlan(product, problem, tile, choice)
+
+    def bias_bytes(self, op: Op) -> int:
+        """Bytes of the big memory that the bias takes on its way: one plain row."""
+        field = bias_field(op)
+        if field is None:
+            return 0
+        kind = tile_type(getattr(op, field))
+        return footprint(TileType(kind.static_shape, kind.dtype, MAT, TileView(layout=ROW_MAJOR)), self.target)
 
     def operand(self, value: Value, at: Stmt, inner: tuple[Stmt, ...]) -> Operand:
         kind, load = tile_type(value), load_of(value, self.index)

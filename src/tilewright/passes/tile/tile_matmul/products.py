@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 
+from tilewright.analysis.footprint import footprint
 from tilewright.ir.dtypes import INDEX
 from tilewright.ir.layout import MemorySpace
 from tilewright.ir.nodes import For, LoopKind, Stmt, Yield
@@ -22,7 +23,7 @@ from tilewright.passes.tile.tile_matmul.plan import ProductPlan, SumPlan
 from tilewright.passes.tile.tile_matmul.windows import Segment, Window, segments
 from tilewright.targets import Target
 
-LEFT, RIGHT, MAT = MemorySpace.LEFT, MemorySpace.RIGHT, MemorySpace.MAT
+LEFT, RIGHT, MAT, BIAS = MemorySpace.LEFT, MemorySpace.RIGHT, MemorySpace.MAT, MemorySpace.BIAS
 Made = dict[tuple[object, ...], Value]
 
 
@@ -116,6 +117,8 @@ class ProductWriter(Rewriter):
         depth = self.depth(lhs)
         size = plan.tile.k
         name, span = node.stmt.target.name, node.stmt.span
+        # With several steps of K each window has its turn; kept for the next part of the result they would pile up.
+        kept = plan.steps == 1 and not plan.tile.fallback
 
         def sides(at: Scalar, width: int) -> tuple[Value, Value]:
             rows = Window(window.row, window.rows, 0, plan.problem.k)
@@ -123,8 +126,8 @@ class ProductWriter(Rewriter):
             left = Window(window.row, window.rows, at, width)
             right = Window(at, width, window.col, window.cols)
             return (
-                self.operand(lhs, left, rows, LEFT, plan.bring(form.lhs)),
-                self.operand(rhs, right, cols, RIGHT, plan.bring(form.rhs)),
+                self.operand(lhs, left, rows, LEFT, plan.bring(form.lhs), kept=kept),
+                self.operand(rhs, right, cols, RIGHT, plan.bring(form.rhs), kept=kept),
             )
 
         def step(at: Scalar, total: Value, width: int) -> Value:
@@ -170,9 +173,11 @@ class ProductWriter(Rewriter):
         return logical(kind, 1) if isinstance(valid, int) else valid
 
     # --- operands ---
-    def operand(self, value: Value, window: Window, whole: Window, space: MemorySpace, bring: Bring) -> Value:
+    def operand(
+        self, value: Value, window: Window, whole: Window, space: MemorySpace, bring: Bring, *, kept: bool = True
+    ) -> Value:
         """A window of an operand, in the memory from which the matrix engine reads it. `whole` is the window with all
-        of K."""
+        of K. `kept`: parts of the result that need the same window share it."""
 
         def make() -> Value:
             if bring is Bring.BLOCK:
@@ -183,7 +188,7 @@ class ProductWriter(Rewriter):
                 return self.window(panel, Window(at[0], window.rows, at[1], window.cols), space)
             return self.window(self.value(value), window, space)
 
-        return self.once(("operand", value, window, space), make)
+        return self.once(("operand", value, window, space), make) if kept else make()
 
     def panel(self, value: Value, window: Window) -> Value:
         return self.once(("panel", value, window), lambda: self.loaded(value, window))
@@ -215,11 +220,15 @@ class ProductWriter(Rewriter):
         assert isinstance(kind, TileType)
         if kind.shape == row.extents:
             return self.value(value)
-        if load_of(value, self.index) is not None:
-            return self.panel(value, row)
-        return self.once(
-            ("bias", value, row), lambda: sliced(self.value(value), row.offsets, row.extents, self.placed)
-        )  # fmt: skip
+
+        def make() -> Value:
+            if load_of(value, self.index) is not None:
+                return self.loaded(value, row)
+            return sliced(self.value(value), row.offsets, row.extents, self.placed)
+
+        # A part that is read again stays in Bias meanwhile, where all parts must have room then.
+        whole = footprint(TileType(kind.static_shape, kind.dtype, BIAS), self.target)
+        return self.once(("bias", value, row), make) if whole <= self.target.capacity(BIAS) else make()
 
 
 def _minus(a: Scalar, b: Scalar) -> Scalar:
