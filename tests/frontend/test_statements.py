@@ -377,6 +377,34 @@ def test_tensors_that_nested_loops_exchange_and_nothing_writes() -> None:
     assert len([stmt for stmt in program.main.walk() if isinstance(stmt, For)]) == 2
 
 
+def test_a_written_tensor_or_a_new_one_goes_to_the_next_trip() -> None:
+    """Which one depends on the trips of the inner loop; both are the name's own."""
+    read("""
+        x = a + b
+        for i, (p,) in pl.range(3, init_values=(x,)):
+            q = pl.tensor.write(p, [0, 0], 3.0)
+            for j, (r,) in pl.range(i, init_values=(q,)):
+                t = r + a
+                r_1 = pl.yield_(t)
+            p_1 = pl.yield_(r_1)
+        out[:] = p_1
+        return out
+    """)
+
+
+def test_two_names_of_a_tensor_that_a_loop_writes_are_refused() -> None:
+    body = """
+        x = a + b
+        y = a * 2.0
+        for i, (p, q) in pl.range(3, init_values=(x, y)):
+            r = pl.tensor.write(p, [0, 0], 3.0)
+            s, t = pl.yield_(q, r)
+        out[:] = s + t
+    """
+    with pytest.raises(LanguageError, match="in the next trip, and the loop writes that"):
+        read(body)
+
+
 def test_what_a_loop_hands_on_is_written_later() -> None:
     body = """
         x = a + b

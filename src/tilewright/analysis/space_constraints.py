@@ -22,6 +22,7 @@ from tilewright.analysis.spaces import (
     on_chip,
     read_tensor,
     rearranges,
+    same_place,
     stores_tile,
     tile_operands,
     unboxed,
@@ -157,7 +158,10 @@ class _Collector:
         self.c.definition[made] = stmt
         followed = inherited_field(op)
         space = tile.space or fixed_space(op)
-        if space is not None:
+        wanted = accepted(op, followed, self.target) if followed is not None and followed == op.writes else ()
+        if space is not None and wanted and not any(same_place(self.target, space, other, tile) for other in wanted):
+            domain = wanted  # it only inherits where a tile is that it cannot update there: the tile has to come
+        elif space is not None:
             domain: Spaces = (space, *self.folded_homes(op, tile)) if tile.space is None else (space,)
         elif followed is not None:
             domain = accepted(op, followed, self.target) or writable(op, tile, self.target) or self.everywhere

@@ -156,14 +156,15 @@ def _check_shared(
     versions = context.scope.versions
     written = {versions.root(v) for v, end in ended.items() if end.is_write and versions.older(v, clock)}
     for item, given in zip(carried, yields, strict=True):
-        if isinstance(given, Value) and isinstance(given.type, TensorType) and not versions.descends(given, item.arg):
-            if versions.root(given) in written:
-                raise LanguageError(
-                    f"{item.names[0]!r} stands for tensor {versions.root(given).name!r} in the next trip, and the loop "
-                    "writes that",
-                    span=span,
-                    help="use one name for the tensor, or a copy of it",
-                )
+        if not isinstance(given, Value) or not isinstance(given.type, TensorType):
+            continue
+        shared = [root for root in map(versions.root, versions.origins(given, item.arg)) if root in written]
+        if shared:
+            raise LanguageError(
+                f"{item.names[0]!r} stands for tensor {shared[0].name!r} in the next trip, and the loop writes that",
+                span=span,
+                help="use one name for the tensor, or a copy of it",
+            )
 
 
 def _read_again(context: Context, node: ast.For, name: str, before: object, after: object, span: Span) -> bool:

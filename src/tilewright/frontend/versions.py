@@ -57,6 +57,19 @@ class Versions:
             value = self._previous.get(value)
         return False
 
+    def origins(self, value: Value, ancestor: Value) -> list[Value]:
+        """The tensors, other than that of `ancestor`, of which `value` may be a version, by their first versions."""
+        found: list[Value] = []
+        todo, seen = [value], {value}
+        while todo:
+            item = todo.pop()
+            before = self._joins.get(item) or ((self._previous[item],) if item in self._previous else ())
+            if item is not ancestor and not before:
+                found.append(item)
+            todo += [other for other in before if item is not ancestor and other not in seen]
+            seen.update(before)
+        return found
+
     def slices(self, value: Value, source: Value) -> None:
         """`value` looks at part of `source`."""
         self.belongs(value, source)

@@ -26,7 +26,7 @@ from tilewright.ops.create import Create, Full
 from tilewright.ops.elementwise import Add, Mul
 from tilewright.ops.matmul import Matmul, MatmulAcc
 from tilewright.ops.movement import Load, Move
-from tilewright.ops.parts import Assemble
+from tilewright.ops.parts import Assemble, Write
 from tilewright.ops.shape import Reshape, SetValidShape, Slice, TransposeView
 from tilewright.passes.tile.infer_spaces import infer_spaces, plan_of
 from tilewright.passes.tile.legalize_moves import legalize_moves
@@ -413,6 +413,16 @@ def test_a_tile_that_parts_are_written_into_is_where_they_can_be(target: str) ->
     placed = legalized(program, target)
     if target == "ascend910b":
         assert spaces(placed)["joined"] is spaces(placed)["whole"] is VEC
+
+
+def test_a_tile_in_mat_comes_to_where_an_element_is_written() -> None:
+    """Its user put it into Mat; on the 910B it goes through DDR."""
+    b = Builder()
+    x = b.load("x", b.tensor("a", (16, 16), FP16), space=MAT)
+    out, kept = b.tensor("out", (16, 16), out=True), b.tensor("kept", (16, 16), FP16, out=True)
+    y = b.let("y", Write(x, (3, 4), constant(7.0, FP16)))
+    placed = legalized(b.program(b.store(b.let("r", Matmul(y, y)), out), b.store(y, kept)), "ascend910b")
+    assert spaces(placed)["y"] is VEC
 
 
 ROLES = """

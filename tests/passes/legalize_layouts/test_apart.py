@@ -13,7 +13,7 @@ from tilewright.compiler import lower
 from tilewright.execute.interpreter import interpret
 from tilewright.ir.dtypes import FP16, FP32, INT32
 from tilewright.ir.layout import Pad
-from tilewright.ir.scalar import BinaryKind, Value, binary, constant
+from tilewright.ir.scalar import BinaryKind, Value, binary, constant, minimum
 from tilewright.ops.broadcast import ColExpandAdd, RowExpandMin, RowExpandSub
 from tilewright.ops.cast import Cast
 from tilewright.ops.elementwise import Add, Maximum, Mul
@@ -56,6 +56,16 @@ def test_a_product_that_is_read_as_a_row(target: str) -> None:
     x = b.load("x", b.tensor("c", (5, 17), FP32))
     out = b.tensor("out", (5, 17), out=True)
     legalized(b.program(b.store(b.let("s", ColExpandAdd(x, b.let("r", Matmul(v, w)))), out)), target)
+
+
+@pytest.mark.parametrize("target", ALL)
+def test_a_row_of_which_it_is_known_at_run_time_whether_it_is_there(target: str) -> None:
+    b = Builder()
+    n, w = b.index("n"), b.load("w", b.tensor("b", (17, 17), FP32))
+    v = b.load("v", b.tensor("a", (1, 17), FP32), valid_shape=(minimum(n, 1), 17))
+    out, other = b.tensor("out", (17, 17), out=True), b.tensor("other", (1, 17), inout=True)
+    s = b.let("s", ColExpandAdd(w, v))
+    legalized(b.program(b.store(b.let("r", Matmul(v, w)), other), b.store(s, out)), target, [3])
 
 
 @pytest.mark.parametrize("target", ALL)

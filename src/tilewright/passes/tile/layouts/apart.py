@@ -76,7 +76,7 @@ class _Apart(Rewriter):
 
     def grows(self, value: Value, axis: int) -> bool:
         kind = tile_type(value)
-        return kind.rank == 2 and kind.shape[axis] == 1 == kind.valid[axis] and self.found.shapes[value][axis] != 1
+        return kind.rank == 2 and kind.shape[axis] == 1 and self.found.shapes[value][axis] != 1
 
     def reducible(self, value: Value) -> bool:
         return value.dtype in self.target.vector_dtypes("reduce", False)
