@@ -340,6 +340,22 @@ def test_operands_larger_than_the_big_memory_are_loaded_in_parts() -> None:
     assert len(ops_of(final, Load)) == 2
 
 
+@pytest.mark.parametrize(
+    ("form", "dtype", "sizes", "target"),
+    [
+        ("trans_a", FP16, (257, 200, 320), "ascend910b"),  # windows of several K steps do not wait for the next tile
+        ("trans_a", FP16, (257, 1000, 257), "ascend910b"),
+        ("bias", FP32, (1000, 16, 127), "ascend950"),  # the bias passes through the big memory, too
+        ("bias", FP32, (1000, 200, 100), "ascend910b"),  # K is whole boxes of Left, larger than those of Mat
+        ("bias", BF16, (127, 1000, 31), "ascend910b"),  # parts of a bias that do not fit beside each other
+    ],
+)
+def test_what_a_tile_used_makes_room_for_the_next(
+    form: str, dtype: DType, sizes: tuple[int, int, int], target: str
+) -> None:
+    check_combination(form, dtype, *sizes, target)
+
+
 def test_the_loops_along_k_are_pipelined() -> None:
     after = tile_matmul(product("plain", FP32, 65, 200, 1000), load_target("ascend910b"))
     loops = [stmt for stmt in after.main.walk() if isinstance(stmt, For)]

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from itertools import product
 
 from tilewright.analysis.footprint import footprint
-from tilewright.analysis.tile_chooser import L0Tile, Problem, Stationary
+from tilewright.analysis.tile_chooser import L0Tile, Problem, Stationary, alignment
+from tilewright.analysis.tile_model import round_up
 from tilewright.ir.dtypes import DType
 from tilewright.ir.layout import MemorySpace
 from tilewright.ir.types import TileType
@@ -48,6 +49,7 @@ def choose(
 ) -> Choice:
     """`taken`: bytes of the big memory that other tiles hold meanwhile. When nothing fits, what takes least room."""
     rows, cols, steps = tile.grid(problem)
+    m, n, k = alignment(problem, target)
     room = target.capacity(MemorySpace.MAT) - taken
     lhs, rhs = operands
     found: list[tuple[bool, int, int, int, Choice]] = []
@@ -57,8 +59,8 @@ def choose(
     )  # fmt: skip
     for left, right, order in options:
         outside = orders[order]
-        held = _bytes(left, lhs, (min(tile.m, problem.m), problem.k, tile.k), target, 0)
-        held += _bytes(right, rhs, (min(tile.n, problem.n), problem.k, tile.k), target, 1)
+        held = _bytes(left, lhs, (min(tile.m, problem.m), problem.k, tile.k), (m, k), target, 0)
+        held += _bytes(right, rhs, (min(tile.n, problem.n), problem.k, tile.k), (n, k), target, 1)
         repeated = lhs.in_loop or rhs.in_loop
         once = outside and not repeated and left is not Bring.BLOCK
         traffic = _traffic(left, lhs, 1 if once else cols)
@@ -80,18 +82,21 @@ def _orders(tile: L0Tile) -> tuple[bool, ...]:
             return (True, False)
 
 
-def _bytes(bring: Bring, operand: Operand, extents: tuple[int, int, int], target: Target, side: int) -> int:
-    """Room in the big memory; blocks stream through two buffers."""
+def _bytes(
+    bring: Bring, operand: Operand, extents: tuple[int, int, int], boxes: tuple[int, int], target: Target, side: int
+) -> int:
+    """Room in the big memory, in the boxes (outer, depth) of the whole way from there; blocks stream through two
+    buffers."""
     outer, depth, step = extents
     match bring:
         case Bring.WHOLE:
-            shape, copies = operand.shape, 1
+            (outer, depth), copies = operand.shape[:: -1 if side else 1], 1
         case Bring.PANEL:
-            shape, copies = (outer, depth), 1
+            copies = 1
         case Bring.BLOCK:
-            shape, copies = (outer, step), 2
-    if side and bring is not Bring.WHOLE:
-        shape = shape[::-1]
+            depth, copies = step, 2
+    rounded = round_up(outer, boxes[0]), round_up(depth, boxes[1])
+    shape = rounded[::-1] if side else rounded
     return copies * footprint(TileType(shape, operand.dtype, MemorySpace.MAT), target)
 
 
