@@ -110,6 +110,8 @@ def always(dtype: DType) -> Callable[[DType], DType]:
 
 
 Two = Callable[[Any, Any], Any]
+
+
 def choose(condition: Any, then: Any, otherwise: Any) -> Any:
     return cast("Any", np.where(condition, then, otherwise))
 

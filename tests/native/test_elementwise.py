@@ -181,5 +181,3 @@ def test_results_of_bfloat_keep_denormal_numbers_and_nan() -> None:
     b.store(b.let(Cast(b.load(a), BF16)), out)
     bits = [np.arange(end - 2**23, end, 2**16, dtype=np.uint32) for end in (2**23, 2**31)]
     same(b.program(), [np.concatenate(bits).view(np.float32).reshape(1, 256), np.zeros((1, 256), np.dtype(BF16.numpy))])
-
-

@@ -228,4 +228,3 @@ def test_products_of_run_time_extents() -> None:
     for extents in ((1, 65, 17), (15, 16, 0), (200, 200, 200), (65, 1, 64), (7, 63, 15), (0, 5, 5)):
         for skip in (True, False):
             same(program, [*extents, skip, *(draw((200, 200), FP32, s) for s in range(3))], kernel)
-

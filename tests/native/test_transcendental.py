@@ -12,9 +12,7 @@ from tilewright.ir.op import Op
 from tilewright.ops.elementwise import Exp, Log
 from tilewright.targets import load_target
 
-TARGETS = [
-    name for name in ("generic", "x86_avx2", "x86_avx512", "host") if processor_of(load_target(name)).runnable
-]
+TARGETS = [name for name in ("generic", "x86_avx2", "x86_avx512", "host") if processor_of(load_target(name)).runnable]
 COUNT = 1 << 16
 
 

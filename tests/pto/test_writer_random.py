@@ -152,7 +152,9 @@ def test_programs_of_both_cores(seed: int, machine: str) -> None:
 
 
 def test_what_one_arm_of_a_loop_reads_is_there_in_the_next_trip() -> None:
-    source = head(16) + """
+    source = (
+        head(16)
+        + """
         t0 = pl.load(a, [0, 0], [16, 32])
         for i in pl.range(2):
             if i % 2 == 0:
@@ -162,6 +164,7 @@ def test_what_one_arm_of_a_loop_reads_is_there_in_the_next_trip() -> None:
                 out = pl.store(t0, [32, 0], out)
         return out
 """
+    )
     check_program(source, arguments(0), load_target("ascend910b"))
 
 

@@ -58,9 +58,7 @@ def interpreted(program: Program, args: list[Array]) -> list[Array]:
     return own
 
 
-def agree(
-    program: Program, args: list[Array], machine: str, *, tolerance: float = 0.0, **options: Any
-) -> PTOModule:
+def agree(program: Program, args: list[Array], machine: str, *, tolerance: float = 0.0, **options: Any) -> PTOModule:
     """Emit, check, execute; the arrays must be those that the interpreter leaves, to the bit unless `tolerance`."""
     module = emit_pto(program, load_target(machine), **options)
     assert findings(module) == []

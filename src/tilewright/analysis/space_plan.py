@@ -344,9 +344,7 @@ class _Planner:
         plan.stored = dict(c.folds)
         uses = uses_of(c.function) if c.folds else {}
         plan.dropped = {
-            value
-            for value in c.order
-            if value in uses and all((use.stmt, use.field) in c.folds for use in uses[value])
+            value for value in c.order if value in uses and all((use.stmt, use.field) in c.folds for use in uses[value])
         }
         for value in c.order:
             definition = None if value in plan.dropped else c.definition.get(value)

@@ -49,4 +49,3 @@ def cache_key_parts(target: Target) -> tuple[str, ...]:
     """What the object code of a program depends on besides the program and this compiler."""
     processor = processor_of(target)
     return (version(), processor.cpu, processor.features, str(processor.vector_bytes))
-

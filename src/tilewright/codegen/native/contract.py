@@ -165,9 +165,7 @@ class _MicroKernel:
         loaded = [at[part].load(self._part(b, c[row], part), self.wide) for row in range(self.rows) for part in (0, 1)]
         b.jump(begin)
         b.start(begin)
-        return [
-            b.value(f"phi {self.kind} [ zeroinitializer, %{before} ], [ {value}, %{read} ]") for value in loaded
-        ]
+        return [b.value(f"phi {self.kind} [ zeroinitializer, %{before} ], [ {value}, %{read} ]") for value in loaded]
 
     def _step(self, b: Builder, at: list[Lanes], rows: list[str], p: str, held: Sequence[str]) -> list[str]:
         """One k: each row's element times two vectors of `rhs`."""
@@ -257,9 +255,7 @@ class _Blocks:
     def _panel(self, j: Index, deep: Index) -> str:
         return self.b.address("%scratch", memory_type(self.wide), self.b.mul(j, deep))
 
-    def _over_rows(
-        self, i: str, j: str, p: str, columns: Index, deep: Index, adds: str, corner: str
-    ) -> None:
+    def _over_rows(self, i: str, j: str, p: str, columns: Index, deep: Index, adds: str, corner: str) -> None:
         b = self.b
         count = b.minimum(b.sub("%m", i), MC)
         start = b.address("%a", memory_type(self.owner.dtype), b.add(b.mul(i, "%astep"), b.mul(p, "%anext")))

@@ -127,9 +127,7 @@ class Lanes:
             return value
         kind = self.type(element)
         first = self.b.value(f"insertelement {kind} poison, {element} {value}, i64 0")
-        return self.b.value(
-            f"shufflevector {kind} {first}, {kind} poison, <{self.lanes} x i32> zeroinitializer"
-        )
+        return self.b.value(f"shufflevector {kind} {first}, {kind} poison, <{self.lanes} x i32> zeroinitializer")
 
     # --- memory ---------------------------------------------------------------------------------------------------
     def load_raw(self, pointer: str, dtype: DType, otherwise: str | None = None) -> str:

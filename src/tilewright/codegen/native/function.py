@@ -257,9 +257,7 @@ class FunctionEmitter:
         self.checks.step(step, stmt.span)
         return self._counted(start, stop, step, trip, carried)
 
-    def _counted(
-        self, start: Index, stop: Index, step: Index, trip: Fold, carried: list[tuple[str, str]]
-    ) -> list[str]:
+    def _counted(self, start: Index, stop: Index, step: Index, trip: Fold, carried: list[tuple[str, str]]) -> list[str]:
         """A loop whose direction is known only when running: over the number of its trips."""
         b = self.b
         down = b.value(f"icmp slt i64 {step}, 0")

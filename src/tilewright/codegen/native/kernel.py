@@ -155,9 +155,10 @@ def _check(parameter: Parameter, argument: Any, signature: Signature, slots: Seq
             total *= extent
     else:
         steps = signature.extents(parameter.strides, slots)
-    lies = all(
-        n <= 1 or have == want * size for n, have, want in zip(array.shape, array.strides, steps, strict=True)
-    ) or 0 in array.shape
+    lies = (
+        all(n <= 1 or have == want * size for n, have, want in zip(array.shape, array.strides, steps, strict=True))
+        or 0 in array.shape
+    )
     if array.shape != shape or not lies or array.ctypes.data % min(size, 8):
         raise ArgumentError(
             f"argument {parameter.name!r} does not match its parameter",

@@ -88,9 +88,7 @@ def processor_of(target: Target) -> Processor:
     if target.llvm_cpu == "host":
         binding = _binding()
         return Processor(binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten(), width, True)
-    return Processor(
-        target.llvm_cpu, target.llvm_features, width, runs_here(target.llvm_cpu, target.llvm_features)
-    )
+    return Processor(target.llvm_cpu, target.llvm_features, width, runs_here(target.llvm_cpu, target.llvm_features))
 
 
 def runs_here(cpu: str, features: str) -> bool:

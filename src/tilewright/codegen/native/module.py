@@ -177,5 +177,3 @@ def _called_with_one_tensor_twice(program: Program) -> set[str]:
                 if len(set(given)) < len(given):
                     found.add(stmt.callee)
     return found
-
-

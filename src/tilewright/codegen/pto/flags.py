@@ -173,6 +173,3 @@ def _place(flags: Flags, block: Block, edge: Edge, number: int) -> None:
     if edge.loop is not None:
         flags.at(edge.loop).before.append((edge.side, given))
         flags.at(edge.loop).after.append((edge.side, taken))
-
-
-

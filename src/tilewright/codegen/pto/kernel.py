@@ -69,9 +69,7 @@ class Kernel:
     def __post_init__(self) -> None:
         self.numbers = Arithmetic(self.text)
         self.tensors = Tensors(self.text, self.numbers, roots_of(self.function))
-        self.tiles = Tiles(
-            self.text, self.numbers, self.target, level=self.options.level, dialect=self.options.dialect
-        )
+        self.tiles = Tiles(self.text, self.numbers, self.target, level=self.options.level, dialect=self.options.dialect)
 
     @property
     def arch(self) -> str:

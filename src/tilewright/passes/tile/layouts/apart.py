@@ -8,7 +8,7 @@ After:   c_thin = pl.tile.row_max(x)
          v_thin = pl.tile.row_max(v)            # of one element per row: the element itself
          y = pl.tile.row_expand_sub(x, v_thin)
 
-A tile that is a vector by its valid shape alone is made, or read, beside the vector itself, which is tied to nothing."""
+A tile that is a vector by its valid shape alone is made, or read, beside the vector itself; that is tied to nothing."""
 
 from __future__ import annotations
 
