@@ -29,8 +29,10 @@ lint: $(READY)  ## ruff, types (pyright, strict) and layers
 	@$(BIN)/basedpyright
 	@$(BIN)/lint-imports
 
-bench: $(READY)  ## measure native kernels on this machine
-	@$(BIN)/python bench/run.py
+bench: $(READY)  ## measure: compile time, tiles against the optimum, modelled cycles against the limit
+	@$(BIN)/python bench/compile_time.py
+	@$(BIN)/python bench/tiling.py
+	@$(BIN)/python bench/model.py
 
 clean:  ## remove the environment and every cache
 	rm -rf .venv build dist src/*.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache
