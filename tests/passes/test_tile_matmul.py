@@ -345,6 +345,7 @@ def test_operands_larger_than_the_big_memory_are_loaded_in_parts() -> None:
     [
         ("trans_a", FP16, (257, 200, 320), "ascend910b"),  # windows of several K steps do not wait for the next tile
         ("trans_a", FP16, (257, 1000, 257), "ascend910b"),
+        ("plain", INT8, (1000, 200, 257), "ascend910b"),  # nor does a tail of what moves
         ("bias", FP32, (1000, 16, 127), "ascend950"),  # the bias passes through the big memory, too
         ("bias", FP32, (1000, 200, 100), "ascend910b"),  # K is whole boxes of Left, larger than those of Mat
         ("bias", BF16, (127, 1000, 31), "ascend910b"),  # parts of a bias that do not fit beside each other

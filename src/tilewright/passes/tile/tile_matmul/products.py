@@ -117,8 +117,10 @@ class ProductWriter(Rewriter):
         depth = self.depth(lhs)
         size = plan.tile.k
         name, span = node.stmt.target.name, node.stmt.span
-        # With several steps of K each window has its turn; kept for the next part of the result they would pile up.
+        # Only what is held is kept for the next part of the result: what moves, and the windows of several steps of K,
+        # have their turn, and would pile up.
         kept = plan.steps == 1 and not plan.tile.fallback
+        held = kept and plan.choice.rows_outside, kept and not plan.choice.rows_outside
 
         def sides(at: Scalar, width: int) -> tuple[Value, Value]:
             rows = Window(window.row, window.rows, 0, plan.problem.k)
@@ -126,8 +128,8 @@ class ProductWriter(Rewriter):
             left = Window(window.row, window.rows, at, width)
             right = Window(at, width, window.col, window.cols)
             return (
-                self.operand(lhs, left, rows, LEFT, plan.bring(form.lhs), kept=kept),
-                self.operand(rhs, right, cols, RIGHT, plan.bring(form.rhs), kept=kept),
+                self.operand(lhs, left, rows, LEFT, plan.bring(form.lhs), kept=held[0]),
+                self.operand(rhs, right, cols, RIGHT, plan.bring(form.rhs), kept=held[1]),
             )
 
         def step(at: Scalar, total: Value, width: int) -> Value:
