@@ -12,6 +12,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--bless", action="store_true", help="store what the passes make as what is expected")
 
 
+HEAVY = frozenset({"properties", "run", "pto", "native", "cli", "docs", "runtime", "examples", "passes"})
+"""Folders whose tests compile, emulate or start processes: the quick run takes one in eight of each."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks as slow what the quick run leaves out of the heavy folders. Golden files always stay in."""
+    seen: dict[str, int] = {}
+    for item in items:
+        folder = item.path.relative_to(Path(__file__).parent).parts[0]
+        if folder not in HEAVY or is_golden(item.path):
+            continue
+        seen[folder] = seen.get(folder, 0) + 1
+        if seen[folder] % 8:
+            item.add_marker(pytest.mark.slow)
+
+
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     if not is_golden(file_path):
         return None

@@ -152,6 +152,27 @@ def scores(a: pl.Tensor, b: pl.Tensor):
     return d
 
 
+@pl.jit
+def attended(q: pl.Tensor, k: pl.Tensor, v: pl.Tensor):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        s = pl.matmul(q, k, b_trans=True, out_dtype=pl.FP32)
+        p = pl.relu(pl.row_expand_sub(s, pl.row_max(s)) + 4.0)
+        o = pl.matmul(pl.cast(p, q.dtype), v)
+    return o
+
+
+@pl.jit
+def layers(a: pl.Tensor, b: pl.Tensor, c: pl.Tensor):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        d = pl.matmul(pl.relu(pl.matmul(a, b)), c)
+    return d
+
+
+@pl.jit
+def gram(x: pl.Tensor):
+    return pl.matmul(x, x, b_trans=True)
+
+
 TIGHT = {"Vec": 32 * 1024, "Mat": 64 * 1024, "Acc": 16 * 1024}
 
 
@@ -273,6 +294,21 @@ def test_rows_of_a_product(name: str) -> None:
     judged(scores, [exact_ints((70, 48), seed=1), exact_ints((600, 48), seed=2)], name)
 
 
+@pytest.mark.parametrize("name", ASCEND)
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_products_of_what_was_summed(name: str, dtype: Any) -> None:
+    """The inner dimension of the second product is the one along which the first one's rows were compared."""
+    q, k, v = (exact_ints((size, 32), dtype, seed=size) for size in (70, 400, 401))
+    judged(attended, [q, k, v[:400]], name)
+
+
+@pytest.mark.parametrize("name", ["ascend910b", *(pytest.param(n, marks=SLOW) for n in ("ascend950", SCRATCHPAD))])
+def test_chained_products(name: str) -> None:
+    """Passes over the inner dimension of the second product, and in each of them over that of the first."""
+    a, b = exact_ints((40, 300), seed=1) % 2, exact_ints((300, 200), seed=2) % 2
+    judged(layers, [a, b, exact_ints((200, 100), seed=3) % 2], name)
+
+
 @pytest.mark.parametrize("name", ["ascend910b", "x86_avx512"])
 def test_other_forms(name: str) -> None:
     x, y = exact_ints((200, 300), seed=1), exact_ints((200, 300), seed=2)
@@ -284,6 +320,12 @@ def test_other_forms(name: str) -> None:
     judged(turned, [x, zeros(300, 200)], name)
     judged(separate, [x, y, np.zeros_like(x)], name)
     judged(batched, [exact_ints((70, 15, 33), seed=1), exact_ints((70, 15, 33), seed=2)], name)
+
+
+@pytest.mark.parametrize("name", ["ascend910b", pytest.param(SCRATCHPAD, marks=SLOW)])
+def test_a_tensor_that_is_both_operands(name: str) -> None:
+    """Rows and columns of the result are cut apart, although both are rows of one tensor."""
+    judged(gram, [exact_ints((200, 100), seed=1)], name)
 
 
 def test_long_rows_in_place() -> None:

@@ -26,6 +26,7 @@ from tilewright.ir.op import Level, Op
 from tilewright.ir.storage import Roots, roots_of
 from tilewright.passes.tile.partition.choose import choose, fits
 from tilewright.passes.tile.partition.dimensions import dimensions_of
+from tilewright.passes.tile.partition.leaves import separated
 from tilewright.passes.tile.partition.narrow import widened
 from tilewright.passes.tile.partition.parts import UncutError, body_of, check_tensors, parts_of
 from tilewright.passes.tile.partition.plan import FunctionPlan, Part, PartitionPlan
@@ -80,6 +81,10 @@ def _plan(function: Function, target: Target, leave: bool) -> FunctionPlan:
 
 def _choose(lets: tuple[Let, ...], roots: Roots, target: Target) -> Part:
     part = choose(lets, roots, target)
+    apart = separated(lets) if part.reason is not None else None
+    if apart is not None:
+        other = choose(apart, roots, target)
+        part = other if other.reason is None else part
     wide = widened(part)
     return part if wide is None else choose(wide, roots, target)
 

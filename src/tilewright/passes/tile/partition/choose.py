@@ -2,9 +2,9 @@
 
 A part is tried in a fixed order, each time with blocks as small as they may be: work items along its first dimension,
 along more of them, then passes over what is summed, one class, then two. The first way whose working set fits `SHARE`
-of each memory is taken (if there is none: the least blocks that fit all of it), and its blocks grow by doubling,
-innermost first, while they fit. Then the work items are made more until each core has one. Products have a search of
-their own (`products`). Every way is a function of the part and the target alone."""
+of each memory is taken (work items alone may take `MOST`; if nothing fits: the least blocks that fit all of it), and
+its blocks grow by doubling, innermost first, while they fit. Then the work items are made more until each core has
+one. Products have a search of their own (`products`). Every way is a function of the part and the target alone."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ from tilewright.targets import Target
 
 SHARE = 0.5
 """How much of a memory the blocks of one work item may take: the next one's loads find room beside them (assumed)."""
+MOST = 0.9
+"""How much they may take where that saves reading everything again in another pass (assumed)."""
 ROWS = 8
 """Rows of a block that is also cut along its columns, at least, where there are so many."""
 DEPTH = 64
@@ -48,10 +50,10 @@ def budget(target: Target, share: float) -> dict[str, int]:
     return found
 
 
-def fits(section: Section, blocks: Mapping[Dim, int], share: float, kept: bool = False) -> bool:
+def fits(section: Section, blocks: Mapping[Dim, int], share: float, passes: tuple[Dim, ...] = ()) -> bool:
     """Whether the working set, in blocks, is within `share` of every memory."""
     room = budget(section.target, share)
-    return all(nbytes <= room[name] for name, nbytes in peaks(section, blocks, kept).items())
+    return all(nbytes <= room[name] for name, nbytes in peaks(section, blocks, passes).items())
 
 
 def choose(lets: tuple[Let, ...], roots: Roots, target: Target) -> Part:
@@ -96,7 +98,7 @@ class _Chooser:
         return self._of(op).index(cls)
 
     def fits(self, blocks: Mapping[Dim, int], passes: tuple[Dim, ...]) -> bool:
-        return fits(self.section, blocks, self.share, bool(passes))
+        return fits(self.section, blocks, self.share, passes)
 
     # --- the ways, in order ---
     def run(self) -> Part:
@@ -104,8 +106,9 @@ class _Chooser:
         if found is not None:
             return found
         reasons: list[str] = []
-        for self.share, self.least in ((SHARE, False), (1.0, True)):
-            for grid, passes in self._ways():
+        tries = ((SHARE, False, False), (MOST, False, False), (SHARE, False, True), (1.0, True, True))
+        for self.share, self.least, several in tries:
+            for grid, passes in self._ways(several):
                 smallest = {c: self.smallest(c, bool(passes)) for c in (*grid, *passes)}
                 if not self.fits(smallest, passes):
                     continue
@@ -139,10 +142,10 @@ class _Chooser:
                 return self._part(blocks, grid, passes)
         return None
 
-    def _ways(self) -> Iterator[tuple[tuple[Dim, ...], tuple[Dim, ...]]]:
+    def _ways(self, several: bool) -> Iterator[tuple[tuple[Dim, ...], tuple[Dim, ...]]]:
         unknown = {c for c in self.dims.classes() if not isinstance(self.dims.extents[c], int)}
         long = sorted(self.rest, key=self._length, reverse=True)
-        passes = [(), *((c,) for c in long), *permutations(long, 2)]
+        passes = [(), *((c,) for c in long), *permutations(long, 2)] if several else [()]
         for inner in passes:
             first = 1 if not inner else len(self.grid)
             for count in range(min(first, len(self.grid)), len(self.grid) + 1):

@@ -24,6 +24,7 @@ from tilewright.ir.types import TileType
 from tilewright.ops.flat import flat_shape
 from tilewright.passes.tile.partition.dimensions import Dim, Dimensions, tile_of
 from tilewright.passes.tile.partition.products import in_registers
+from tilewright.passes.tile.partition.stages import is_leaf
 from tilewright.targets import Target
 
 Blocks = Mapping[Dim, int]
@@ -50,13 +51,15 @@ class Section:
     """the last statement that reads a tile"""
     open: set[Value] = field(default_factory=set[Value])
     """what is loaded to wherever its readers want it"""
+    chained: bool = False
+    """whether a product reads what is computed from another"""
     multiples: dict[Dim, int] = field(default_factory=dict[Dim, int])
     """what the extent of a class is a multiple of, for the sake of its tiles' boxes"""
 
 
 def section_of(lets: tuple[Let, ...], dims: Dimensions, target: Target) -> Section:
     """Linear."""
-    found = Section(lets, dims, target)
+    found = Section(lets, dims, target, chained=_has_chain(lets))
     for position, stmt in enumerate(lets):
         op = stmt.value
         if not isinstance(op, Op):
@@ -74,6 +77,19 @@ def section_of(lets: tuple[Let, ...], dims: Dimensions, target: Target) -> Secti
         for cls, multiple in _boxes(value, found):
             found.multiples[cls] = lcm(found.multiples.get(cls, 1), multiple)
     return found
+
+
+def _has_chain(lets: tuple[Let, ...]) -> bool:
+    products: set[Value] = set()
+    for stmt in lets:
+        op = stmt.value
+        if isinstance(op, Op):
+            after = any(value in products for _, value in tile_operands(op))
+            if after and isinstance(op.loops, Contract):
+                return True
+            if after or isinstance(op.loops, Contract):
+                products.add(stmt.target)
+    return False
 
 
 def _boxes(value: Value, section: Section) -> list[tuple[Dim, int]]:
@@ -99,41 +115,53 @@ def _space_of(op: Op, made: Value, found: Section) -> MemorySpace:
     return found.spaces.get(source, MemorySpace.VEC) if isinstance(source, Value) else MemorySpace.VEC
 
 
-def peaks(section: Section, blocks: Blocks, kept: bool = False) -> Bytes:
-    """The most bytes alive at once, per memory. `kept`: values without a dimension of `blocks`' classes stay alive
-    throughout, as between passes."""
+def peaks(section: Section, blocks: Blocks, passes: tuple[Dim, ...] = ()) -> Bytes:
+    """The most bytes alive at once, per memory, in `blocks`; `passes` are those of their classes that are done in
+    passes. What is summed is alive from the beginning, and so is what is loaded once for all blocks of a pass; what is
+    computed for all of them stays."""
     now: Bytes = {}
     most: Bytes = {}
     dying: dict[int, list[Value]] = {}
     for value, position in section.last.items():
         dying.setdefault(position, []).append(value)
     sizes = {value: bytes_of(value, section, blocks) for value in section.dims.tiles}
+    early, kept = _outlasting(section, passes)
+    for value in early:
+        _add(now, sizes[value], 1)
     for position, stmt in enumerate(section.lets):
         op, made = stmt.value, stmt.target
         if not isinstance(op, Op):
             continue
+        dead = [value for value in dying.get(position, ()) if value not in early and value not in kept]
         shared = shareable(op, made) if made in sizes and _is_static(op, made) else frozenset[Value]()
-        early = [v for v in dying.get(position, ()) if v in shared and v is not made]
-        for value in early[:1]:
+        given = [value for value in dead if value in shared and value is not made][:1]
+        for value in given:
             _add(now, sizes[value], -1)
-        if made in sizes:
+        if made in sizes and made not in early:
             _add(now, sizes[made], 1)
         for name, nbytes in now.items():
-            extra = _extra(op, section, sizes, blocks) if name == _vector_memory(section.target) else 0
+            extra = _extra(op, section, sizes) if name == _vector_memory(section.target) else 0
             most[name] = max(most.get(name, 0), nbytes + extra)
-        for value in dying.get(position, ()):
-            if value not in early[:1] and not (kept and _outlasts(value, section.dims, blocks)):
+        for name, nbytes in _chained(op, section, blocks):
+            most[name] = max(most.get(name, 0), nbytes)
+        for value in dead:
+            if value not in given:
                 _add(now, sizes[value], -1)
     return most
+
+
+def _outlasting(section: Section, passes: tuple[Dim, ...]) -> tuple[set[Value], set[Value]]:
+    """What is alive from the beginning, and what stays alive once it is made."""
+    dims = section.dims
+    early = {stmt.target for cls in passes for stmt in dims.summed.get(cls, ())}
+    kept = {value for value in dims.tiles if any(cls not in dims.classes_of(value) for cls in passes)}
+    early |= {stmt.target for stmt in section.lets if is_leaf(stmt) and stmt.target in kept}
+    return early, kept
 
 
 def _is_static(op: Op, made: Value) -> bool:
     tiles = (made, *(value for _, value in tile_operands(op)))
     return all(isinstance(extent, int) for value in tiles for extent in tile_of(value).shape)
-
-
-def _outlasts(value: Value, dims: Dimensions, blocks: Blocks) -> bool:
-    return not any(cls in blocks for cls in dims.classes_of(value))
 
 
 def _add(now: Bytes, size: tuple[str, int], sign: int) -> None:
@@ -148,7 +176,11 @@ def _vector_memory(target: Target) -> str:
 
 def bytes_of(value: Value, section: Section, blocks: Blocks) -> tuple[str, int]:
     """The memory of a tile, and its bytes there; no name for registers and memories that the target has not."""
-    space, target = section.spaces[value], section.target
+    return _bytes_in(section.spaces[value], value, section, blocks)
+
+
+def _bytes_in(space: MemorySpace, value: Value, section: Section, blocks: Blocks) -> tuple[str, int]:
+    target = section.target
     if not _counts(space, target):
         return "", 0
     shape: list[int] = []
@@ -166,6 +198,16 @@ def bytes_of(value: Value, section: Section, blocks: Blocks) -> tuple[str, int]:
     return target.memory(space).name, _footprint(tuple(shape), value, space, target)
 
 
+def _chained(op: Op, section: Section, blocks: Blocks) -> list[tuple[str, int]]:
+    """What a product takes of the matrix engine's own memories, where one product reads what another gave: cut again,
+    it would have the other computed again for each of its parts."""
+    form = op.loops
+    if not isinstance(form, Contract) or not section.chained:
+        return []
+    places = ((form.lhs, MemorySpace.LEFT), (form.rhs, MemorySpace.RIGHT))
+    return [size for name, space in places if (size := _bytes_in(space, getattr(op, name), section, blocks))[0]]
+
+
 def _counts(space: MemorySpace, target: Target) -> bool:
     """Whether tiles in `space` take room: not in registers, nor where a product's operands stream on to registers."""
     if not target.has(space) or target.memory(space).capacity is None:
@@ -181,7 +223,7 @@ def _footprint(shape: tuple[int, ...], value: Value, space: MemorySpace, target:
     return footprint(kind, target)
 
 
-def _extra(op: Op, section: Section, sizes: Mapping[Value, tuple[str, int]], blocks: Blocks) -> int:
+def _extra(op: Op, section: Section, sizes: Mapping[Value, tuple[str, int]]) -> int:
     """Bytes that only the operation itself needs: scratch, and copies in FP32."""
     if op.level.value != "tile" or isinstance(op.loops, Contract):
         return 0

@@ -121,6 +121,8 @@ def part_of(valid: Scalar, physical: Scalar, offset: Scalar, extent: Scalar) -> 
     """How much of a window has meaning, along one dimension of a tile of which `valid` has."""
     if valid == physical:
         return extent
+    if offset == 0 and extent == physical:
+        return valid
     rest = binary(BinaryKind.SUB, valid, offset)
     if isinstance(rest, int) and isinstance(extent, int):
         return max(0, min(rest, extent))

@@ -141,7 +141,8 @@ class ProductWriter(Rewriter):
         if isinstance(depth, int) and depth <= first:
             return total
         streams = max(plan.tile.lhs_buffers, plan.tile.rhs_buffers)
-        for run in segments(depth, size, first):
+        whole = getattr(node.op, node.form.lhs).type.shape[-1]
+        for run in segments(depth, size, first, whole):
             total = self.over(run, total, lambda at, held, w=run.size: step(at, held, w), node.stmt.target, streams)
         return total
 

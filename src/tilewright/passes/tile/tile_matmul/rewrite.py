@@ -130,7 +130,7 @@ class _Tiler(ElementWriter):
         kind = plan.root.type
         assert isinstance(kind, TileType)
         extents = tuple(self.scalar(extent) for extent in kind.valid)
-        axes = tuple(zip(extents, tile, strict=True))
+        axes = tuple(zip(extents, tile, (0, 0), kind.shape, strict=True))
         outer, inner = axes if plan.rows_outside else axes[::-1]
         for far in segments(*outer):
 

@@ -39,11 +39,15 @@ class Segment:
         return isinstance(self.stop, int) and self.stop <= self.start + self.size
 
 
-def segments(extent: Scalar, size: int, start: int = 0) -> Iterator[Segment]:
+def segments(extent: Scalar, size: int, start: int = 0, limit: Scalar | None = None) -> Iterator[Segment]:
     """`extent` from `start` in parts of `size`: those of full size, then what is left, which has its own size. An
-    extent that is known only at run time gives one run of parts of full size."""
+    extent that is known only at run time gives one run of parts of full size; one part, where it is at most `limit`
+    and that is no more."""
     if not isinstance(extent, int):
-        yield Segment(start, extent, size)
+        if not isinstance(limit, int) or limit > start + size:
+            yield Segment(start, extent, size)
+        elif limit > start:
+            yield Segment(start, start + size, size)
         return
     full = start + (extent - start) // size * size
     if full > start:
