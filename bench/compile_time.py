@@ -129,7 +129,7 @@ def main() -> None:
     table([(name, measure(*example(name), target, given.repeat)) for name in KERNELS])
     print()
     sizes = [int(text) for text in given.sizes.split(",")]
-    rows = [(f"{n:,}", measure(*generated(n), target, given.repeat if n < 5000 else 1)) for n in sizes]
+    rows = [(f"{n:,}", measure(*generated(n), target, given.repeat)) for n in sizes]
     table(rows)
     by_size = dict(zip(sizes, (times for _, times in rows), strict=True))
     if 1000 in by_size and 10000 in by_size:
