@@ -14,7 +14,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import lcm
 
-from tilewright.analysis.classes import representative
 from tilewright.analysis.footprint import packs_masks
 from tilewright.analysis.spaces import index_of, rearranges, states_shape, tile_operands
 from tilewright.ir.dtypes import BOOL, INDEX
@@ -52,7 +51,13 @@ class Extents:
     _parent: dict[Dim, Dim] = field(default_factory=dict[Dim, Dim])
 
     def root(self, dim: Dim) -> Dim:
-        return representative(self._parent, dim)
+        path: list[Dim] = []
+        while self._parent.setdefault(dim, dim) is not dim:
+            path.append(dim)
+            dim = self._parent[dim]
+        for passed in path:
+            self._parent[passed] = dim
+        return dim
 
     def tie(self, a: Dim, b: Dim) -> None:
         left, right = self.root(a), self.root(b)

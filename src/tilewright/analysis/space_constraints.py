@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from tilewright.analysis.classes import representative
 from tilewright.analysis.spaces import (
     DDR,
     Spaces,
@@ -80,7 +79,13 @@ class Constraints:
     # --- classes ---
     def root(self, value: Value) -> Value:
         """The class of `value`, by its representative."""
-        return representative(self._parent, value)
+        path: list[Value] = []
+        while self._parent[value] is not value:
+            path.append(value)
+            value = self._parent[value]
+        for passed in path:
+            self._parent[passed] = value
+        return value
 
     def domain(self, value: Value) -> Spaces:
         """The spaces that are open to the class of `value`."""

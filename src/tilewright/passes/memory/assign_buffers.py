@@ -15,7 +15,6 @@ from bisect import bisect_left
 from dataclasses import dataclass, field
 from math import prod
 
-from tilewright.analysis.classes import representative
 from tilewright.analysis.footprint import footprint
 from tilewright.analysis.liveness import Liveness, live_ranges, shareable
 from tilewright.errors import AccumulatorError, Span
@@ -93,7 +92,12 @@ class _Planner:
 
     # --- sharing ---
     def find(self, value: Value) -> Value:
-        return representative(self.parent, value)
+        root = value
+        while self.parent[root] is not root:
+            root = self.parent[root]
+        while self.parent[value] is not root:
+            self.parent[value], value = root, self.parent[value]
+        return root
 
     def union(self, a: Scalar, b: Scalar) -> None:
         """One buffer for both, whether or not they are alive together."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tilewright.analysis.classes import representative
 from tilewright.analysis.spaces import index_of, tile_operands
 from tilewright.ir.dtypes import INDEX
 from tilewright.ir.loops import Contract, Elementwise, Index, Map, Reduce
@@ -34,7 +33,14 @@ class Dimensions:
     _parent: dict[Dim, Dim] = field(default_factory=dict[Dim, Dim])
 
     def root(self, value: Value, axis: int) -> Dim:
-        return representative(self._parent, (value, axis))
+        dim = (value, axis)
+        path: list[Dim] = []
+        while self._parent.setdefault(dim, dim) is not dim:
+            path.append(dim)
+            dim = self._parent[dim]
+        for passed in path:
+            self._parent[passed] = dim
+        return dim
 
     def tie(self, a: Dim, b: Dim) -> None:
         left, right = self.root(*a), self.root(*b)
