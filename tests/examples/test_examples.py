@@ -36,6 +36,23 @@ EXAMPLES_RUN = (
     Example("rmsnorm.py", "rmsnorm", BLOCKS, 1e-4),
     Example("matmul.py", "matmul", ((64, 64, 64), (128, 64, 192))),
     Example("chained_matmul.py", "chained", tuple((rows, 64, 48, 80) for rows in TAILS)),
+    Example("add.py", "add", BLOCKS),
+    Example("scalar_ops.py", "scale", BLOCKS),
+    Example("swiglu.py", "swiglu", BLOCKS, 1e-5),
+    Example("geglu.py", "geglu", BLOCKS, 1e-5),
+    Example("layernorm.py", "layernorm", BLOCKS, 1e-4),
+    Example("rope.py", "rope", BLOCKS),
+    Example("transpose.py", "transpose", ((1, 64), (17, 33), (65, 32), (200, 72))),
+    Example("concat.py", "concat", ((8, 48, 64), (17, 64, 16), (65, 16, 33))),
+    Example("valid_shape.py", "masked_softmax", ((1, 64), (3, 65), (6, 128)), 1e-5),
+    Example("matmul_bias.py", "matmul_bias", ((1, 65, 63), (17, 64, 80), (200, 192, 136))),
+    Example("fused_linear.py", "fused_linear", ((1, 16, 17), (17, 64, 80), (200, 65, 63)), 1e-5),
+    Example("split_k.py", "split_k", ((1, 64, 16), (17, 260, 33), (64, 1024, 48))),
+    Example("int8_linear.py", "int8_linear", ((1, 64, 16), (17, 64, 80), (200, 128, 96)), 1e-6),
+    Example("ffn_relu.py", "ffn", ((1, 16, 33), (17, 64, 200), (65, 33, 64)), 1e-4),
+    Example("ffn_gelu.py", "ffn", ((1, 16, 33), (17, 64, 200), (65, 33, 64)), 1e-4),
+    Example("ffn_swiglu.py", "ffn", ((1, 16, 33), (17, 64, 200), (65, 33, 64)), 1e-4),
+    Example("flash_attention.py", "flash_attention", ((1, 64, 32), (17, 65, 64), (72, 200, 64)), 1e-4),
 )
 
 
@@ -83,7 +100,7 @@ def test_on_ascend(example: Example, size: tuple[int, ...], machine: str) -> Non
     own = [a.copy() for a in arguments]
     results = interpret(program, own)
     target = load_target(machine)
-    placed = judge_passes(program, target, arguments, [*results, *own])
+    placed = judge_passes(program, target, arguments, [*results, *own], tolerance=example.tolerance)
     judge_pto(placed, target, arguments, [*results, *own], tolerance=example.tolerance)
 
 

@@ -69,13 +69,16 @@ def _close(left: Any, right: Any, tolerance: float) -> bool:
     return a.shape == b.shape and np.allclose(a, b, tolerance, tolerance, equal_nan=True)
 
 
-def judge_passes(program: Program, target: Target, arguments: list[Any], wanted: Sequence[Any]) -> Program:
-    """Every prefix of the pipeline: verified, read back from its text, and of the same meaning; at the end legal, with
-    addresses that no two live buffers share. Returns the placed program. Raises what the compiler raises."""
+def judge_passes(
+    program: Program, target: Target, arguments: list[Any], wanted: Sequence[Any], *, tolerance: float = 0.0
+) -> Program:
+    """Every prefix of the pipeline: verified, read back from its text, and of the same meaning (sums that are cut may
+    round within `tolerance`); at the end legal, with addresses that no two live buffers share. Returns the placed
+    program. Raises what the compiler raises."""
     after = program
     for name, after in stages(program, target):
         verify(after)
-        same(wanted, outcome(after, arguments), f"{target.name} after {name}")
+        same(wanted, outcome(after, arguments), f"{target.name} after {name}", tolerance)
         again = parse(str(after))
         assert again == after, f"{target.name} after {name}: the text reads back as another program"
         assert hash(again) == hash(after), f"{target.name} after {name}: equal programs have two hashes"
