@@ -1,0 +1,1 @@
+"""The dataflow view of a kernel, and the joining of kernels: a result that only its next reader needs stays on chip."""
