@@ -8,7 +8,7 @@ import tilewright.language as pl
 @pl.jit
 def concat(a: pl.Tensor, b: pl.Tensor, patch: pl.Tensor, out: pl.Out[pl.Tensor]):
     """``out[m, p + q] = [a[m, p], b[m, q]]``, then ``out[:8, p : p + 16] = patch[8, 16]``"""
-    m, p = a.shape
+    p = a.shape[1]
     q = b.shape[1]
     with pl.at(level=pl.Level.CORE_GROUP):
         out[:, 0:p] = a

@@ -52,6 +52,8 @@ EXAMPLES_RUN = (
     Example("ffn_relu.py", "ffn", ((1, 16, 33), (17, 64, 200), (65, 33, 64)), 1e-4),
     Example("ffn_gelu.py", "ffn", ((1, 16, 33), (17, 64, 200), (65, 33, 64)), 1e-4),
     Example("ffn_swiglu.py", "ffn", ((1, 16, 33), (17, 64, 200), (65, 33, 64)), 1e-4),
+    Example("embedding.py", "embedding", ((1, 65, 5), (17, 64, 30), (65, 128, 300))),
+    Example("kv_cache.py", "update", ((1, 65, 8), (17, 64, 30))),
     Example("flash_attention.py", "flash_attention", ((1, 64, 32), (17, 65, 64), (72, 200, 64)), 1e-4),
 )
 
