@@ -7,7 +7,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint bench clean
+.PHONY: help demo test check lint bench browser clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -15,7 +15,7 @@ help:  ## list the targets
 demo: $(READY)  ## read handwritten digits with a compiled kernel
 	@$(BIN)/python examples/digits/demo.py
 
-test: lint  ## everything that must hold: lint, types, layers, and all tests
+test: lint browser  ## everything that must hold: lint, types, layers, and all tests
 	@$(BIN)/pytest -n $(WORKERS)
 
 check: $(READY)  ## the quick run, under two minutes: ruff and the tests that are not slow
@@ -28,6 +28,9 @@ lint: $(READY)  ## ruff, types (pyright, strict) and layers
 	@$(BIN)/ruff format --check .
 	@$(BIN)/basedpyright
 	@$(BIN)/lint-imports
+
+browser:
+	@.ci/browser
 
 bench: $(READY)  ## measure: compile time, tiles against the optimum, modelled cycles against the limit
 	@$(BIN)/python bench/compile_time.py

@@ -36,6 +36,7 @@ def tilewright(
     tilewright run kernel.py 64x128:f32 64x128:f32     run a kernel on random inputs
     tilewright explain kernel.py -t ascend910b         where each tile lives, and why
     tilewright simulate kernel.py -t ascend910b        its cycles, and what it waits for
+    tilewright report kernel.py -t ascend910b          all of it on one page to look at
     tilewright compile kernel.py --emit pto -o out     text for the Ascend assembler
     tilewright doctor                                  what this machine has
     """
@@ -149,6 +150,9 @@ def simulate(
     trace: Annotated[
         Path | None, typer.Option(metavar="FILE.json", help="Write the timeline, for ui.perfetto.dev.")
     ] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE.html", help="Write the page of `tilewright report` as well.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """How many cycles a kernel takes, what it waits for, and how far that is from what the machine could do.
@@ -162,7 +166,29 @@ def simulate(
     """
     from tilewright.cli.simulate import simulate_kernel
 
-    simulate_kernel(file, args or [], target, as_json, trace)
+    simulate_kernel(file, args or [], target, as_json, trace, html)
+
+
+@app.command()
+def report(
+    file: File,
+    args: Arguments = None,
+    target: TargetName = "ascend910b",
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE.html", help="By default the kernel's name.")
+    ] = None,
+) -> None:
+    """One page to look at: timeline, memory maps, roofline, the program between passes, and reasons.
+
+    It is one file that needs no network, for any browser.
+
+    \b
+    tilewright report examples/softmax.py -t ascend910b -o softmax.html
+    tilewright report kernel.py:add 1024x1024:f32 1024x1024:f32 1024x1024:f32 -t my_chip.toml
+    """
+    from tilewright.cli.report import report_kernel
+
+    report_kernel(file, args or [], target, output)
 
 
 @app.command()

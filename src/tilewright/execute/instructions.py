@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from math import prod
 
 from tilewright.analysis.cost import cost_of, edge_of
 from tilewright.analysis.footprint import footprint
@@ -44,6 +45,8 @@ class Price:
     """moved over the edge; of DDR whole granules"""
     full: float = 0.0
     """cycles that the same work takes at the full rate of its edge or engine, without start, latency and completion"""
+    operations: float = 0.0
+    """computed: two for a multiply-add, one for an element of other arithmetic; 0 for what only moves or sets"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,12 +156,12 @@ def price_of(op: Op, kind: Type, target: Target) -> Price:
     if edge is not None:
         return _transfer(cost.cycles, cost.ddr_bytes, kind, edge, target)
     work = op.work()
-    start = 0.0
+    start, operations = 0.0, float(work.elements) if work.is_arithmetic else 0.0
     if work.macs is not None:
-        start = target.matmul.head
+        start, operations = target.matmul.head, 2.0 * prod(work.macs)
     elif work.kind not in ("none", "scalar"):
         start = target.vector_cycles(work.kind, 0, kind.dtype)
-    return Price(cost.cycles, full=max(0.0, cost.cycles - start))
+    return Price(cost.cycles, full=max(0.0, cost.cycles - start), operations=operations)
 
 
 def _transfer(cycles: float, ddr_bytes: int, kind: Type, edge: Edge, target: Target) -> Price:

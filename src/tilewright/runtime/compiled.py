@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from html import escape
+from typing import TYPE_CHECKING, Any
 
 from tilewright.compiler import UNPLACED, lower
-from tilewright.errors import ArgumentError
+from tilewright.errors import ArgumentError, TilewrightError
 from tilewright.ir.function import Program
 from tilewright.ir.types import TensorType
 from tilewright.runtime.arrays import Argument, as_argument, returned
 from tilewright.runtime.checks import check_aliasing, check_output
 from tilewright.targets import Target
+
+if TYPE_CHECKING:
+    from tilewright.report.html import Report
 
 
 class CompiledProgram:
@@ -68,6 +72,19 @@ class CompiledProgram:
         kind = "torch" if "torch" in kinds else "numpy"
         shown = [_shown(result, given, kind) for result in results[: len(results) - implicit]]
         return (shown[0] if len(shown) == 1 else tuple(shown)) if shown else None
+
+    def report(self) -> Report:
+        """The page about the program on its target."""
+        from tilewright.report.html import make_report
+
+        return make_report(self.source, self.target)
+
+    def _repr_html_(self) -> str:
+        """A notebook shows the page. A program that does not fit its target is shown as what it is, and why."""
+        try:
+            return self.report().frame
+        except TilewrightError as error:
+            return f"<pre>{escape(repr(self))}\n{escape(str(error))}</pre>"
 
     def __repr__(self) -> str:
         return f"<{self.source.entry} compiled for {self.target.name}>"

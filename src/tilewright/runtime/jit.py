@@ -102,13 +102,15 @@ class JitFunction:
 
         machine = load_target(self._target(target))
         program, bound = self._specialise(args, named, lambda bound: lowered(self._read(bound), machine))
-        numbers = {
-            s.name: item.value for s, item in zip(bound.specs, bound.given, strict=True) if isinstance(item, Number)
-        }
-        shaped = {
-            s.name: item.view for s, item in zip(bound.specs, bound.given, strict=True) if isinstance(item, Argument)
-        }
-        return simulate(program, machine, {**shaped, **numbers})
+        return simulate(program, machine, _values(bound))
+
+    def report(self, *args: Any, target: AnyTarget | None = None, **named: Any) -> Any:
+        """The page about the call on `target`: a `tilewright.report.html.Report`, which saves itself as one HTML file
+        and shows itself in a notebook."""
+        from tilewright.report.html import make_report
+
+        machine = self._target(target)
+        return self._specialise(args, named, lambda bound: make_report(self._read(bound), machine, _values(bound)))[0]
 
     def reference(self, *args: Any, **named: Any) -> Any:
         """The same call in the reference interpreter, which states the meaning of every operation."""
@@ -164,6 +166,15 @@ class JitFunction:
 
     def _target(self, target: AnyTarget | None) -> AnyTarget:
         return self.options.target if target is None else target
+
+
+def _values(bound: Bound) -> dict[str, object]:
+    """Numbers and arrays of a call by the names of their parameters."""
+    given = zip(bound.specs, bound.given, strict=True)
+    values = {s.name: item.value if isinstance(item, Number) else item for s, item in given}
+    return {
+        n: v.view if isinstance(v, Argument) else v for n, v in values.items() if isinstance(v, Argument | int | float)
+    }
 
 
 class JitDecorator:
