@@ -8,6 +8,7 @@ The first process holds the launches. One microsecond on the time axis is one cy
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import floor
 from os.path import basename
 from typing import Any
 
@@ -23,6 +24,10 @@ MOST_SLICES = 100_000
 
 LAUNCHES = 1
 """The process that holds the launches."""
+
+TICK = 1 / 1024
+"""Cycles to which times are rounded down. A binary fraction: start plus duration is exactly the next start, and not past
+it in a viewer's nanoseconds either, where a hair of overlap would be taken for one slice inside another."""
 
 Event = dict[str, Any]
 Buffer = tuple[str, str, int]
@@ -59,8 +64,8 @@ class _Drawing:
         yield _named(LAUNCHES, None, "process_name", "launches")
         for item, launch in zip(self.found.played, self.found.launches, strict=True):
             yield {
-                "ph": "X", "pid": LAUNCHES, "tid": 1, "ts": launch.start, "dur": launch.cycles, "cat": "launch",
-                "name": launch.function, "args": {"blocks": launch.blocks, "core": launch.core},
+                "ph": "X", "pid": LAUNCHES, "tid": 1, **_lasting(launch.start, launch.start + launch.cycles),
+                "cat": "launch", "name": launch.function, "args": {"blocks": launch.blocks, "core": launch.core},
             }  # fmt: skip
             slowest, chain = critical(item)
             for lane in item.lanes:
@@ -105,8 +110,9 @@ class _Drawing:
             before = item.code.listed[lane.stream.steps[cause]]
             args["waited for"] = f"{before.engine}: {instruction.kinds_of(before.number)}"
         return {
-            "ph": "X", "pid": pid, "tid": self.tracks[pid, instruction.engine], "ts": item.start + start,
-            "dur": end - start, "cat": "critical" if critical else "work", "name": _name(instruction), "args": args,
+            "ph": "X", "pid": pid, "tid": self.tracks[pid, instruction.engine],
+            **_lasting(item.start + start, item.start + end),
+            "cat": "critical" if critical else "work", "name": _name(instruction), "args": args,
         }  # fmt: skip
 
     def flows(self, item: Played, lane: Lane, entry: int, pid: int) -> Iterator[Event]:
@@ -122,8 +128,18 @@ class _Drawing:
             arrow: Event = {"cat": "hazard", "name": after.kinds_of(before.number), "id": self.arrows, "pid": pid}
             leaves = item.start + lane.ends[other] - min(length, 1.0) / 2
             arrives = item.start + lane.starts[entry] + min(lane.ends[entry] - lane.starts[entry], 1.0) / 2
-            yield {**arrow, "ph": "s", "tid": self.tracks[pid, before.engine], "ts": leaves}
-            yield {**arrow, "ph": "f", "bp": "e", "tid": self.tracks[pid, after.engine], "ts": arrives}
+            yield {**arrow, "ph": "s", "tid": self.tracks[pid, before.engine], "ts": _ticks(leaves)}
+            yield {**arrow, "ph": "f", "bp": "e", "tid": self.tracks[pid, after.engine], "ts": _ticks(arrives)}
+
+
+def _ticks(cycles: float) -> float:
+    return floor(cycles / TICK) * TICK
+
+
+def _lasting(start: float, end: float) -> Event:
+    """When a slice begins, and how long it is."""
+    begin = _ticks(start)
+    return {"ts": begin, "dur": _ticks(end) - begin}
 
 
 def _name(instruction: Instruction) -> str:
@@ -153,7 +169,7 @@ def _counters(item: Played, lane: Lane, pid: int) -> Iterator[Event]:
             if at[time]:
                 occupied += at[time]
                 yield {
-                    "ph": "C", "pid": pid, "name": f"bytes in {memory}", "ts": item.start + time,
+                    "ph": "C", "pid": pid, "name": f"bytes in {memory}", "ts": _ticks(item.start + time),
                     "args": {"bytes": occupied},
                 }  # fmt: skip
 
