@@ -26,7 +26,7 @@ LAUNCHES = 1
 """The process that holds the launches."""
 
 TICK = 1 / 1024
-"""Cycles to which times are rounded down. A binary fraction: start plus duration is exactly the next start, and not past
+"""Cycles to which times are rounded down. A binary fraction: start plus duration is exactly the next start, not past
 it in a viewer's nanoseconds either, where a hair of overlap would be taken for one slice inside another."""
 
 Event = dict[str, Any]
