@@ -22,7 +22,7 @@ from tilewright.ir.op import Op
 from tilewright.ir.scalar import Value
 from tilewright.ir.types import TileType, Type
 from tilewright.ops.cast import Cast
-from tilewright.ops.movement import Move
+from tilewright.ops.movement import ONCHIP_FROM_DRAIN, Move
 from tilewright.sections.refusals import Converts, Crossing, DTypesDiffer, Malformed, Refusal, ShapesDiffer
 from tilewright.sections.section import Bind, Body, Buffer, Compute, Load, Role, Tensor
 from tilewright.targets import NOMINAL, Target
@@ -49,6 +49,8 @@ def bridge(o: Buffer, i: Buffer, tensor: Tensor, load: Load, made: Type | None, 
     if o.page is not None and i.page is not None and o.page != i.page:
         return Refusal("S3", ShapesDiffer(o.name, i.name, str(list(o.page)), str(list(i.page))), f"{at}.page")
     rounds = o.dtype is not tensor.dtype
+    if rounds and not _keeps_rounding(o.dtype, tensor.dtype, i.dtype):
+        return Refusal("S4", Converts(tensor.name, o.dtype, tensor.dtype, i.dtype), f"{at}.dtype")
     moves = o.kind is not None and i.kind is not None and o.kind is not i.kind
     if not rounds and not moves and load.pad is Pad.NULL:
         return DIRECT
@@ -58,6 +60,13 @@ def bridge(o: Buffer, i: Buffer, tensor: Tensor, load: Load, made: Type | None, 
         return plan
     on_the_way, casts = plan
     return _stage(made, to if moves or on_the_way or load.pad is not Pad.NULL else None, on_the_way, casts, load.pad)
+
+
+def _keeps_rounding(dtype: DType, through: DType, back: DType) -> bool:
+    """Whether moves and casts round as the store and the load do: a store narrows accumulators only, and what comes
+    back must be wider, so that nothing is rounded a second time."""
+    widens = back is through or (through.is_float and back.is_float and back.bits > through.bits)
+    return through in ONCHIP_FROM_DRAIN.get(dtype, ()) and widens
 
 
 Plan = tuple[DType | None, tuple[DType, ...]]

@@ -113,7 +113,8 @@ class Growing:
         return stage
 
     def readers(self, buffer: BufferId) -> list[StageId]:
-        return self._readers.get(buffer, [])
+        """The stages that read a buffer and leave it as it is; those that add to it are part of how it is made."""
+        return [k for k in self._readers.get(buffer, ()) if buffer not in self.stage(k).outs]
 
     def writer(self, buffer: BufferId) -> StageId:
         """The last stage that writes a buffer."""
@@ -241,7 +242,7 @@ class Growing:
         kept = (link.store.stage,) if link.tee else ()
         source, buffer, _to = parts(self.edges[at], *EDGE_FIELDS)
         self.edges[at] = Edge(source, buffer, (*kept, *(readers if between is None else (between,))))
-        self._readers[link.store.o] = [k for k in self.readers(link.store.o) if self.stages[k] is not None]
+        self._readers[link.store.o] = [k for k in self._readers[link.store.o] if self.stages[k] is not None]
         if between is not None:
             self._append_edge(Edge(between, buffers[link.load.i], readers))
         for edge in edges:
