@@ -31,20 +31,24 @@ def parse(text: str, name: str = "<text>") -> Program:
     return read(text, name)
 
 
-def compile(program: Any, *, target: str | Target = "host", cache: bool = True) -> CompiledProgram:
+def compile(
+    program: Any, *, target: str | Target = "host", cache: bool = True, forward: bool = True
+) -> CompiledProgram:
     """`program`, a `Program` or a class decorated with `pl.program`, compiled for `target`: placed there, and callable
-    on arrays where the target is this CPU. `cache`: whether code may be kept on disk."""
+    on arrays where the target is this CPU. `cache`: whether code may be kept on disk. `forward`: whether results that
+    only the next section needs may stay on chip."""
     from tilewright.runtime.build import compile_for
     from tilewright.runtime.options import Options
 
-    return compile_for(_program_of(program), target, Options(target, cache))
+    return compile_for(_program_of(program), target, Options(target, cache, forward))
 
 
-def lower(program: Any, *, target: str | Target = "host", after: str | None = None) -> Program:
-    """`program` through the passes for `target`: placed, or as it is after the pass called `after`."""
+def lower(program: Any, *, target: str | Target = "host", after: str | None = None, forward: bool = True) -> Program:
+    """`program` through the passes for `target`: placed, or as it is after the pass called `after`. `forward`: whether
+    results that only the next section needs may stay on chip."""
     from tilewright.runtime.build import lowered
 
-    return lowered(_program_of(program), target, after)
+    return lowered(_program_of(program), target, after, forward)
 
 
 def load_target(target: str | Target) -> Target:

@@ -16,11 +16,12 @@ from time import perf_counter
 
 from tilewright.analysis.legality import check_legal, check_spaces
 from tilewright.analysis.parallel import check_parallel
-from tilewright.errors import OperandError
+from tilewright.errors import OperandError, TilewrightError
 from tilewright.ir.collector import collector_paused
-from tilewright.ir.function import Program
+from tilewright.ir.function import Function, Program
 from tilewright.ir.verify import verify
 from tilewright.passes.memory.assign_buffers import assign_buffers
+from tilewright.passes.memory.fitting import misfit
 from tilewright.passes.memory.place_buffers import place_buffers
 from tilewright.passes.tensor.convert_tensor_to_tile import convert_tensor_to_tile
 from tilewright.passes.tensor.inline import inline
@@ -36,12 +37,14 @@ from tilewright.passes.tile.partition import hand_tiled, partition
 from tilewright.passes.tile.pipeline import pipeline
 from tilewright.passes.tile.split_engines import split_engines
 from tilewright.passes.tile.tile_matmul import tile_matmul
+from tilewright.sections.driver import Judge, forward_sections
+from tilewright.sections.price import Price, price_of
 from tilewright.targets import Target
 
 Stage = tuple[str, Program]
 
 
-def unplaced(program: Program, target: Target) -> Iterator[Stage]:
+def unplaced(program: Program, target: Target, forward: bool = True) -> Iterator[Stage]:
     """Tensor level to tile level: what native code is made from. No tile has a space that it did not ask for."""
     yield "frontend", program
     program = inline(program)
@@ -56,6 +59,11 @@ def unplaced(program: Program, target: Target) -> Iterator[Stage]:
     # Needs functions that are one section each: a section's results are what goes back to DDR.
     program = convert_tensor_to_tile(program, target)
     yield "convert_tensor_to_tile", program
+    if forward:
+        # Before partition, else two sections would be cut into blocks that do not match. Sections whose tiles their
+        # user chose have their blocks already.
+        program = forward_sections(program, target, judge(target), leave=written)
+    yield "forward_templates", program
     # After conversion, which says what is loaded where; before tiles are flattened, since a batch is cut by its leading
     # dimension. Tiles that the user wrote stay, and are told apart before conversion makes more of them.
     program = partition(program, target, written)
@@ -97,12 +105,44 @@ def placed(program: Program, target: Target) -> Iterator[Stage]:
     yield "place_buffers", program
 
 
-def stages(program: Program, target: Target) -> Iterator[Stage]:
-    """Every stage in order: the name of the pass that ran, and the program after it."""
-    for name, after in unplaced(program, target):
+def stages(program: Program, target: Target, forward: bool = True) -> Iterator[Stage]:
+    """Every stage in order: the name of the pass that ran, and the program after it. `forward`: whether a section's
+    result may stay on chip for the next one."""
+    for name, after in unplaced(program, target, forward):
         program = after
         yield name, program
     yield from placed(program, target)
+
+
+def judge(target: Target) -> Judge:
+    """What forwarding asks of one section: its price on `target`, or why the passes refuse it. Asked once for sections
+    that are alike."""
+    known: dict[Function, Price | str] = {}
+
+    def judged(function: Function) -> Price | str:
+        alone = function.with_(name="alone")
+        found = known.get(alone)
+        if found is None:
+            found = known[alone] = _judged(alone, target)
+        return found
+
+    return judged
+
+
+def _judged(function: Function, target: Target) -> Price | str:
+    after = given = Program((function,), function.name)
+    found = Price()
+    try:
+        for name, after in placed(flatten_tiles(partition(given, target)), target):
+            if name == "legalize_moves":
+                found = price_of(after, target)
+            if name == "pipeline":
+                break
+        # Whether everything has room is asked without looking for the best places.
+        unfit = next((error for f in after.functions if (error := misfit(f, target)) is not None), None)
+    except TilewrightError as error:
+        unfit = error
+    return found if unfit is None else unfit.message
 
 
 PASSES: dict[str, Callable[[Program, Target], Program]] = {
@@ -110,6 +150,7 @@ PASSES: dict[str, Callable[[Program, Target], Program]] = {
     "unroll": lambda program, _: unroll(program),
     "outline_sections": lambda program, _: outline_sections(program),
     "convert_tensor_to_tile": convert_tensor_to_tile,
+    "forward_templates": lambda program, target: forward_sections(program, target, judge(target)),
     "partition": partition,
     "flatten_tiles": lambda program, _: flatten_tiles(program),
     "tile_matmul": tile_matmul,
@@ -135,10 +176,12 @@ def lower(
     *,
     after: str | None = None,
     check: bool = True,
+    forward: bool = True,
     observe: Callable[[str, Program, float], None] | None = None,
 ) -> Program:
     """The program after the pass named `after`; by default after the last one, with every tile placed.
 
+    `forward`: whether sections are joined, so that results of one that only the next needs stay on chip.
     `check` verifies where levels meet and at the end. `observe` is called after each pass with its name, the program
     and the seconds it took. Raises what the passes raise, and `OperandError` for a pass that does not exist."""
     wanted = after or PLACED
@@ -150,7 +193,7 @@ def lower(
         )
     with collector_paused():
         started = perf_counter()
-        for name, stage in stages(program, target):
+        for name, stage in stages(program, target, forward):
             program = stage
             if observe is not None:
                 observe(name, program, perf_counter() - started)

@@ -20,9 +20,11 @@ from tilewright.targets import Target, load_target
 from tilewright.text import print_program
 
 
-def lowered(program: Program, target: str | Target, after: str | None = None) -> Program:
+def lowered(
+    program: Program, target: str | Target, after: str | None = None, forward: bool = True
+) -> Program:  # fmt: skip
     """`program` through the passes for `target`, to the end or to the pass called `after`."""
-    return lower(program, load_target(target), after=after)
+    return lower(program, load_target(target), after=after, forward=forward)
 
 
 def reference(program: Program) -> Executable:
@@ -44,15 +46,16 @@ def native_kernel(program: Program, target: Target, options: Options) -> Any:
 
     cache = default_cache() if options.cache and not conversions() else None
     if cache is None:
-        return native.compile_native(lower(program, target, after=UNPLACED), target)
+        return native.compile_native(lower(program, target, after=UNPLACED, forward=options.forward), target)
     common = (compiler_stamp(), target.fingerprint, *native.cache_key_parts(target))
-    source_key = key_of(("source", print_program(program), *common))
+    forwards = () if options.forward else ("apart",)
+    source_key = key_of(("source", print_program(program), *forwards, *common))
     known = cache.get(source_key)
     if known is not None:
         code = cache.get(known.decode())
         if code is not None:
             return native.load_object(code)
-    program = lower(program, target, after=UNPLACED)
+    program = lower(program, target, after=UNPLACED, forward=options.forward)
     code_key = key_of(("code", print_program(program), *common))
     code = cache.get(code_key)
     kernel = native.compile_native(program, target) if code is None else native.load_object(code)
@@ -74,4 +77,4 @@ def conversions() -> tuple[object, ...]:
 def compile_for(program: Program, target: str | Target, options: Options) -> CompiledProgram:
     """`program` compiled for `target`: placed, and callable where the target is this CPU."""
     found = load_target(target)
-    return CompiledProgram(program, found, lambda: native_kernel(program, found, options))
+    return CompiledProgram(program, found, lambda: native_kernel(program, found, options), options.forward)

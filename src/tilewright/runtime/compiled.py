@@ -22,20 +22,21 @@ if TYPE_CHECKING:
 class CompiledProgram:
     """`source` is the program as written, `target` the machine. Calling it runs native code."""
 
-    def __init__(self, source: Program, target: Target, native: Callable[[], Any]) -> None:
+    def __init__(self, source: Program, target: Target, native: Callable[[], Any], forward: bool = True) -> None:
         self.source = source
         self.target = target
         self._native = native
+        self._forward = forward
 
     @cached_property
     def program(self) -> Program:
         """The placed tile program: every tile has an address. Raises what the passes raise."""
-        return lower(self.source, self.target)
+        return lower(self.source, self.target, forward=self._forward)
 
     @cached_property
     def unplaced(self) -> Program:
         """The tile program that native code is made from."""
-        return lower(self.source, self.target, after=UNPLACED)
+        return lower(self.source, self.target, after=UNPLACED, forward=self._forward)
 
     @cached_property
     def native(self) -> Any:

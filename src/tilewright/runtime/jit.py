@@ -77,7 +77,9 @@ class JitFunction:
         """The placed tile program for `target`, or the program after the pass called `after`."""
         from tilewright.runtime.build import lowered
 
-        return self._specialise(args, named, lambda bound: lowered(self._read(bound), self._target(target), after))[0]
+        return self._specialise(
+            args, named, lambda bound: lowered(self._read(bound), self._target(target), after, self.options.forward)
+        )[0]
 
     def compile(self, *args: Any, target: AnyTarget | None = None, **named: Any) -> Any:
         """The kernel compiled for `target`: see `tilewright.compile`."""
@@ -188,13 +190,19 @@ class JitDecorator:
     def __call__(self, function: Callable[..., Any]) -> JitFunction: ...
     @overload
     def __call__(
-        self, *, target: AnyTarget = "host", cache: bool = True
+        self, *, target: AnyTarget = "host", cache: bool = True, forward: bool = True
     ) -> Callable[[Callable[..., Any]], JitFunction]: ...
     def __call__(
-        self, function: Callable[..., Any] | None = None, *, target: AnyTarget = "host", cache: bool = True
+        self,
+        function: Callable[..., Any] | None = None,
+        *,
+        target: AnyTarget = "host",
+        cache: bool = True,
+        forward: bool = True,
     ) -> Any:
-        """Make a kernel of a function. `target`: the machine that `lower` and `compile` take by default."""
-        options = Options(target, cache)
+        """Make a kernel of a function. `target`: the machine that `lower` and `compile` take by default. `forward`:
+        whether results of one section that only the next needs may stay on chip."""
+        options = Options(target, cache, forward)
 
         def make(decorated: Callable[..., Any]) -> JitFunction:
             return JitFunction(decorated, self._kind, options)

@@ -35,6 +35,9 @@ UNBOUNDED = 1 << 60
 """What a tile counts whose extent is known at run time only."""
 BOX = 16
 """Extents of a tile of which a memory's layout is asked."""
+STEP = 16
+"""Elements along the inner dimension of a product in one step, at least: a box of every matrix engine. Of operands that
+stream, four are there at once: two steps of two."""
 MATRICES = 64
 """Matrices that one transfer may move (`flatten_tiles`)."""
 
@@ -53,6 +56,8 @@ class Section:
     """what is loaded to wherever its readers want it"""
     chained: bool = False
     """whether a product reads what is computed from another"""
+    streams: dict[Value, Dim] = field(default_factory=dict[Value, Dim])
+    """of what is loaded for products alone: the class along which it may come step by step (`tile_matmul`)"""
     multiples: dict[Dim, int] = field(default_factory=dict[Dim, int])
     """what the extent of a class is a multiple of, for the sake of its tiles' boxes"""
 
@@ -73,6 +78,8 @@ def section_of(lets: tuple[Let, ...], dims: Dimensions, target: Target) -> Secti
                 found.open.add(stmt.target)
             found.spaces[stmt.target] = _space_of(op, stmt.target, found)
             found.last.setdefault(stmt.target, position)
+    if found.chained and not in_registers(target):
+        found.streams = _streams(lets, dims)
     for value in dims.tiles:
         for cls, multiple in _boxes(value, found):
             found.multiples[cls] = lcm(found.multiples.get(cls, 1), multiple)
@@ -90,6 +97,24 @@ def _has_chain(lets: tuple[Let, ...]) -> bool:
             if after or isinstance(op.loops, Contract):
                 products.add(stmt.target)
     return False
+
+
+def _streams(lets: tuple[Let, ...], dims: Dimensions) -> dict[Value, Dim]:
+    """What is loaded for the same side of products alone, with the class that they sum along."""
+    found: dict[Value, Dim] = {}
+    other: set[Value] = set()
+    for stmt in lets:
+        op = stmt.value
+        if not isinstance(op, Op):
+            continue
+        form = op.loops
+        sides = {form.lhs: 1, form.rhs: 0} if isinstance(form, Contract) else {}
+        for name, value in tile_operands(op):
+            cls = dims.root(value, sides[name]) if name in sides and tile_of(value).rank == 2 else None
+            if cls is None or found.setdefault(value, cls) != cls:
+                other.add(value)
+    made = {stmt.target for stmt in lets if is_leaf(stmt)}
+    return {value: cls for value, cls in found.items() if value in made and value not in other}
 
 
 def _boxes(value: Value, section: Section) -> list[tuple[Dim, int]]:
@@ -119,12 +144,14 @@ def peaks(section: Section, blocks: Blocks, passes: tuple[Dim, ...] = ()) -> Byt
     """The most bytes alive at once, per memory, in `blocks`; `passes` are those of their classes that are done in
     passes. What is summed is alive from the beginning, and so is what is loaded once for all blocks of a pass; what is
     computed for all of them stays."""
+    dims = section.dims
     now: Bytes = {}
     most: Bytes = {}
     dying: dict[int, list[Value]] = {}
     for value, position in section.last.items():
         dying.setdefault(position, []).append(value)
-    sizes = {value: bytes_of(value, section, blocks) for value in section.dims.tiles}
+    streams = {} if passes else section.streams
+    sizes = {value: bytes_of(value, section, _stepped(streams.get(value), blocks, section, 4)) for value in dims.tiles}
     early, kept = _outlasting(section, passes)
     for value in early:
         _add(now, sizes[value], 1)
@@ -142,7 +169,7 @@ def peaks(section: Section, blocks: Blocks, passes: tuple[Dim, ...] = ()) -> Byt
         for name, nbytes in now.items():
             extra = _extra(op, section, sizes) if name == _vector_memory(section.target) else 0
             most[name] = max(most.get(name, 0), nbytes + extra)
-        for name, nbytes in _chained(op, section, blocks):
+        for name, nbytes in _chained(op, section, blocks, not passes):
             most[name] = max(most.get(name, 0), nbytes)
         for value in dead:
             if value not in given:
@@ -198,14 +225,28 @@ def _bytes_in(space: MemorySpace, value: Value, section: Section, blocks: Blocks
     return target.memory(space).name, _footprint(tuple(shape), value, space, target)
 
 
-def _chained(op: Op, section: Section, blocks: Blocks) -> list[tuple[str, int]]:
-    """What a product takes of the matrix engine's own memories, where one product reads what another gave: cut again,
-    it would have the other computed again for each of its parts."""
+def _chained(op: Op, section: Section, blocks: Blocks, steps: bool) -> list[tuple[str, int]]:
+    """What a product takes of the matrix engine's own memories, where one product reads what another gave: cut again
+    into parts of its result, it would have the other computed again for each of them. Where it stands in no pass, it
+    may still be done in `steps` along its inner dimension."""
     form = op.loops
     if not isinstance(form, Contract) or not section.chained:
         return []
-    places = ((form.lhs, MemorySpace.LEFT), (form.rhs, MemorySpace.RIGHT))
-    return [size for name, space in places if (size := _bytes_in(space, getattr(op, name), section, blocks))[0]]
+    found: list[tuple[str, int]] = []
+    for name, space, axis in ((form.lhs, MemorySpace.LEFT, 1), (form.rhs, MemorySpace.RIGHT, 0)):
+        value: Value = getattr(op, name)
+        cls = section.dims.root(value, axis) if steps else None
+        size = _bytes_in(space, value, section, _stepped(cls, blocks, section, 1))
+        found += [size] if size[0] else []
+    return found
+
+
+def _stepped(cls: Dim | None, blocks: Blocks, section: Section, copies: int) -> Blocks:
+    """`blocks`, of the class no more than what `copies` steps of a product take."""
+    if cls is None:
+        return blocks
+    extent = blocks.get(cls, section.dims.extents[cls])
+    return {**blocks, cls: min(extent, copies * STEP)} if isinstance(extent, int) else blocks
 
 
 def _counts(space: MemorySpace, target: Target) -> bool:

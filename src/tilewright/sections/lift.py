@@ -1,0 +1,374 @@
+"""From a tile-level function to a section, or the reason why it is none.
+
+    def f(self, x, y_out):                          f: load x -> [x_1] -> exp -> [y] -> store y_out
+        x_1 = pl.tile.load(x, [0, 0], [64, 64])
+        y = pl.tile.exp(x_1)
+        y_out_1 = pl.tile.store(y, [0, 0], y_out)
+        return y_out_1
+
+A section is straight-line code of loads, computations and stores; or one parallel loop around such code, whose trips
+are its items. Each stage keeps its one statement; scalars are spelled out where they are used. What is loaded and
+stored again goes through a stage of its own that does nothing, since a join looks for readers that compute.
+Refused, with the statement: branches, other loops, room made in DDR, elements read or written one by one, what must
+be done once, scalar results."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilewright.analysis.spaces import fixed_space, inherited_field, tile_operands
+from tilewright.ir.function import Direction, Function, Param
+from tilewright.ir.layout import MemorySpace, Pad
+from tilewright.ir.loops import Contract
+from tilewright.ir.nodes import Block, For, Let, LoopKind, Return, Stmt, Yield
+from tilewright.ir.op import Access, Effect, Op
+from tilewright.ir.rewrite import Rewriter
+from tilewright.ir.scalar import Binary, BinaryKind, Expr, Scalar, Shape, Value, linear_terms
+from tilewright.ir.storage import Roots, roots_of, written_operand
+from tilewright.ir.types import ScalarType, TensorType, TileType
+from tilewright.ops.movement import Load as LoadOp
+from tilewright.ops.movement import Store as StoreOp
+from tilewright.sections.claims import EXACT
+from tilewright.sections.patterns import Affine, AffinePattern, Axis, Extent, OpaquePattern, Pattern, Step, Term
+from tilewright.sections.refusals import Reason, Refusal
+from tilewright.sections.section import (
+    Bind,
+    Body,
+    Buffer,
+    Compute,
+    Edge,
+    Item,
+    Load,
+    Loop,
+    Numerics,
+    Phase,
+    Requires,
+    Role,
+    ScalarParam,
+    Section,
+    Stage,
+    StageKind,
+    Store,
+    Tensor,
+    TensorLayout,
+    Work,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class NoSection(Reason):
+    """The function is more, or other, than loads, computations and stores in a row."""
+
+    function: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.function} is no section: {self.why}"
+
+
+class _Refused(Exception):
+    """Carries a refusal out of the walk."""
+
+    def __init__(self, why: str, stmt: Stmt | None = None) -> None:
+        super().__init__(why)
+        self.why = why
+        self.stmt = stmt
+
+
+def lift(function: Function, phase: Phase = Phase.TEMPLATE) -> Section | Refusal:
+    """The section that `function` is, with the names of its parameters. Linear in its size."""
+    try:
+        return _Lifter(function, phase).section()
+    except _Refused as refused:
+        return Refusal("lift", NoSection(function.name, refused.why), function.name, refused.stmt)
+
+
+class _Lifter:
+    def __init__(self, function: Function, phase: Phase) -> None:
+        self.function = function = _Spelled().function(function)
+        self.phase = phase
+        self.roots: Roots = roots_of(function)
+        self.grid: For | None = None
+        self.tensors: dict[Value, int] = {}
+        self.buffers: list[Buffer] = []
+        self.of: dict[Value, int] = {}
+        """the buffer of each tile"""
+        self.stages: list[Stage] = []
+        self.names: set[str] = set()
+        self.readers: list[list[int]] = []
+
+    # --- the whole ---
+    def section(self) -> Section:
+        function = self.function
+        scalars: list[ScalarParam] = []
+        for param in function.params:
+            kind = param.value.type
+            if isinstance(kind, TensorType):
+                self.tensors[param.value] = len(self.tensors)
+            elif isinstance(kind, ScalarType):
+                scalars.append(ScalarParam(param.value.name, kind.dtype))
+            else:
+                raise _Refused(f"its parameter {param.value.name} is neither tensor nor scalar")
+        self.results()
+        for stmt in self.items():
+            self.stmt(stmt)
+        loops = (self.loop(self.grid),) if self.grid is not None else ()
+        items = tuple(Item((value,)) for loop in loops for value in loop.values) or (Item(()),)
+        tensors = tuple(self.tensor(value) for value in self.tensors)
+        edges = tuple(
+            Edge(stage, buffer, tuple(self.readers[buffer]))
+            for stage, made in enumerate(self.stages)
+            for buffer in made.outs
+            if self.readers[buffer]
+        )
+        return Section(
+            function.name, tensors, tuple(self.stages), tuple(self.buffers), edges, tuple(scalars),
+            Work(items, grid=loops), (), tuple(loop.step for loop in loops), 1, Numerics(), self.phase,
+            function.attrs, EXACT, Requires(), sum(b.kind is MemorySpace.ACC for b in self.buffers),
+        )  # fmt: skip
+
+    def results(self) -> None:
+        """What is returned must be the last version of an output."""
+        outputs = {param.value for param in self.function.params if param.is_output}
+        for value in self.function.results:
+            if not isinstance(value, Value) or self.roots.get(value) not in outputs:
+                raise _Refused("it returns something else than its outputs")
+
+    def items(self) -> Block:
+        """The statements of one item; finds the grid."""
+        inside = self.function.body[:-1]
+        if len(inside) == 1 and isinstance(inside[0], For):
+            return self.enter(inside[0])
+        return inside
+
+    def enter(self, stmt: For) -> Block:
+        """Takes a loop as the grid. It carries outputs and nothing else."""
+        if stmt.kind is not LoopKind.PARALLEL:
+            raise _Refused("its trips depend on each other", stmt)
+        if not stmt.trip_count:
+            raise _Refused("how many items it has is known at run time only", stmt)
+        last = stmt.body[-1]
+        assert isinstance(last, Yield)
+        for arg, given in zip(stmt.iter_args, last.values, strict=True):
+            if not isinstance(given, Value) or self.roots.get(given) is not self.roots.get(arg):
+                raise _Refused("its items hand on something else than their outputs", stmt)
+        self.grid = stmt
+        return stmt.body[:-1]
+
+    def loop(self, stmt: For) -> Loop:
+        start, stop, step = stmt.start, stmt.stop, stmt.step
+        assert isinstance(start, int) and isinstance(stop, int) and isinstance(step, int)
+        return Loop(start, stop, step, stmt.kind, stmt.stage)
+
+    def tensor(self, value: Value) -> Tensor:
+        kind = value.type
+        assert isinstance(kind, TensorType)
+        strides = None if kind.strides is None else self.extents(value, kind.strides)
+        layout = TensorLayout(self.extents(value, kind.shape), strides)
+        return Tensor(value.name, layout.elems, self.tiles(value), kind.dtype, layout)
+
+    def tiles(self, value: Value) -> int:
+        """The number of tiles that the items cut a tensor into: one for each item that has a place of its own there."""
+        at = self.tensors[value]
+        patterns = [s.kind.pattern for s in self.stages if isinstance(s.kind, Load | Store) and s.kind.tensor == at]
+        moves = any(isinstance(p, AffinePattern) and (p.steps or any(o.terms for o in p.offsets)) for p in patterns)
+        return (self.grid.trip_count or 1) if self.grid is not None and moves else 1
+
+    def extents(self, value: Value, shape: Shape) -> tuple[Extent, ...]:
+        found = tuple(_extent(scalar) for scalar in shape)
+        if None in found:
+            raise _Refused(f"an extent of {value.name} is no number and no name")
+        return tuple(extent for extent in found if extent is not None)
+
+    # --- statements ---
+    def stmt(self, stmt: Stmt) -> None:
+        if not isinstance(stmt, Let):
+            raise _Refused("it has loops or branches of its own", stmt)
+        op, made = stmt.value, stmt.target
+        assert isinstance(op, Op)
+        if op.effect is not Effect.PURE:
+            raise _Refused(f"{op.qualified_name} must be done once, and in order", stmt)
+        written = written_operand(op)
+        tensors = [value for _, value in op.operand_items() if isinstance(value.type, TensorType)]
+        if isinstance(op, StoreOp):
+            self.store(stmt, op)
+        elif written is not None or isinstance(made.type, TensorType) or not isinstance(made.type, TileType):
+            raise _Refused(f"{op.qualified_name} is no load, computation or store", stmt)
+        elif isinstance(op, LoadOp):
+            self.load(stmt, op)
+        elif tensors:
+            raise _Refused(f"{op.qualified_name} reads memory where its operands say", stmt)
+        else:
+            self.compute(stmt, op)
+
+    def load(self, stmt: Let, op: LoadOp) -> None:
+        tensor = self.root(op.tensor)
+        pattern = self.pattern(op, next(a for a in op.accesses() if a.field == "tensor"), stepping=False)
+        kind = Load(tensor, pattern, transposed=op.transpose, pad=op.pad_value or Pad.NULL)
+        self.append(kind, stmt, op, ())
+
+    def store(self, stmt: Let, op: StoreOp) -> None:
+        tensor = self.root(op.output_tensor)
+        given = op.tile
+        if any(isinstance(s.kind, Load) and self.of[given] in s.outs for s in self.stages):
+            self.hand_on(given)
+        stepping = any(isinstance(s.kind, Compute) and s.kind.sub_blocks for s in self.stages)
+        access = next(a for a in op.accesses() if a.field == "output_tensor" and a.writes)
+        pattern = self.pattern(op, access, stepping=stepping)
+        keeps = next(p.direction is Direction.INOUT for p in self.function.params if p.value is self.param(tensor))
+        self.append(Store(tensor, pattern, adds=bool(op.atomic), keeps=keeps), stmt, op, (given,))
+
+    def compute(self, stmt: Let, op: Op) -> None:
+        ins = tuple(dict.fromkeys(value for _, value in tile_operands(op)))
+        blocks = (1, 1) if isinstance(op.loops, Contract) else None
+        self.append(Compute(op.work().kind, blocks), stmt, op, ins)
+
+    def hand_on(self, tile: Value) -> None:
+        """A stage without statements, between a load and the store of what it loaded."""
+        source = self.of[tile]
+        params = (tile, *dict.fromkeys(tile.type.values()))
+        made = Function("same", tuple(Param(p) for p in params), (Return((tile,)),))
+        buffer = self.buffer(tile, self.buffers[source].kind)
+        self.stage(Compute("none"), (source,), (buffer,), Body(made, (Bind(Role.INPUT, 0), *self.binds(params[1:]))))
+        self.of[tile] = buffer
+
+    # --- stages ---
+    def append(self, kind: StageKind, stmt: Let, op: Op, ins: tuple[Value, ...]) -> None:
+        """A stage for one statement, whose function reads its inputs, its tensor, and scalars."""
+        made = stmt.target
+        tensors = tuple(dict.fromkeys(v for v in op.uses() if isinstance(v.type, TensorType)))
+        needed = dict.fromkeys(v for v in op.uses() if isinstance(v.type, ScalarType))
+        for value in (*ins, *tensors, made):
+            needed |= dict.fromkeys(value.type.values())
+        tensor = tuple(Bind(Role.TENSOR) for _ in tensors)
+        inputs = tuple(Bind(Role.INPUT, at) for at in range(len(ins)))
+        function = Function(
+            op.name, tuple(Param(v) for v in (*ins, *tensors, *needed)),
+            (stmt, Return((made,), span=stmt.span)), span=stmt.span,
+        )  # fmt: skip
+        body = Body(function, (*inputs, *tensor, *self.binds(tuple(needed))))
+        outs: tuple[int, ...] = ()
+        buffers = tuple(self.of[value] for value in ins)
+        if isinstance(made.type, TileType):
+            outs = (self.buffer(made, self.kind(op)),)
+            self.of[made] = outs[0]
+        self.stage(kind, buffers, outs, body)
+
+    def stage(self, kind: StageKind, ins: tuple[int, ...], outs: tuple[int, ...], body: Body) -> None:
+        for buffer in ins:
+            self.readers[buffer].append(len(self.stages))
+        self.stages.append(Stage(kind, ins, outs, body))
+
+    def binds(self, scalars: tuple[Value, ...]) -> tuple[Bind, ...]:
+        """What each scalar stands for."""
+        return tuple(
+            Bind(Role.COORD, 0)
+            if self.grid is not None and value is self.grid.iv
+            else Bind(Role.SCALAR, name=value.name)
+            for value in scalars
+        )
+
+    def buffer(self, value: Value, kind: MemorySpace | None) -> int:
+        name, count = value.name, 0
+        while name in self.names:
+            count += 1
+            name = f"{value.name}_{count}"
+        self.names.add(name)
+        tile = value.type
+        assert isinstance(tile, TileType)
+        page = tuple(extent for e in tile.shape if (extent := _extent(e)) is not None)
+        self.buffers.append(
+            Buffer(name, name, kind, tile.dtype, page=page if len(page) == len(tile.shape) else None)
+        )  # fmt: skip
+        self.readers.append([])
+        return len(self.buffers) - 1
+
+    def kind(self, op: Op) -> MemorySpace | None:
+        """The memory in which the operation leaves its result, by its own facts; None where nothing fixes one."""
+        space = fixed_space(op)
+        if op.converts:
+            return None
+        if space is not None:
+            return space
+        followed = inherited_field(op)
+        return self.buffers[self.of[getattr(op, followed)]].kind if followed is not None else None
+
+    # --- tensors and patterns ---
+    def root(self, value: Value) -> int:
+        return self.tensors[self.roots[value]]
+
+    def param(self, tensor: int) -> Value:
+        return list(self.tensors)[tensor]
+
+    def pattern(self, op: Op, access: Access, *, stepping: bool) -> Pattern:
+        offsets = tuple(self.affine(scalar) for scalar in access.offsets)
+        extents = tuple(self.clamped(scalar) for scalar in access.extents)
+        if any(offset is None for offset in offsets):
+            return OpaquePattern("its offsets are known at run time only")
+        if any(extent is None for extent in extents) or bool(getattr(op, "clamp", False)):
+            return OpaquePattern("its extents are known at run time only")
+        known = tuple(extent for extent in extents if extent is not None)
+        bases = tuple(offset for offset in offsets if offset is not None)
+        if not stepping or not any(base.terms for base in bases):
+            return AffinePattern(known, bases)
+        steps = tuple(Step(Axis.ITEM, dim, term) for dim, base in enumerate(bases) for term in base.terms)
+        return AffinePattern(known, tuple(Affine(base.constant) for base in bases), steps)
+
+    def clamped(self, scalar: Scalar) -> Extent | None:
+        """An extent; of one that is cut at the edge of its tensor (``min(64, n - row)``), the number."""
+        if isinstance(scalar, Binary) and scalar.kind is BinaryKind.MIN:
+            for number, other in ((scalar.lhs, scalar.rhs), (scalar.rhs, scalar.lhs)):
+                if isinstance(number, int) and self.is_edge(other):
+                    return number
+        return _extent(scalar)
+
+    def is_edge(self, scalar: Scalar) -> bool:
+        """Whether a scalar is what is left from the item's place on."""
+        terms, constant = linear_terms(scalar)
+        return self.grid is not None and constant > 0 and set(terms.values()) <= {-1} and bool(terms)
+
+    def affine(self, scalar: Scalar) -> Affine | None:
+        terms, constant = linear_terms(scalar)
+        found: list[Term] = []
+        for expr, coefficient in terms.items():
+            term = self.term(expr, coefficient)
+            if term is None:
+                return None
+            found.append(term)
+        return Affine(constant, tuple(sorted(found, key=lambda t: (t.index, t.divisor, t.modulus, t.coefficient))))
+
+    def term(self, expr: Expr, coefficient: int) -> Term | None:
+        """``coefficient * (iv // divisor % modulus)``."""
+        modulus = 0
+        if isinstance(expr, Binary) and expr.kind is BinaryKind.MOD and isinstance(expr.rhs, int):
+            modulus = expr.rhs
+            if isinstance(expr.lhs, int):
+                return None
+            expr = expr.lhs
+        divisor = 1
+        if isinstance(expr, Binary) and expr.kind is BinaryKind.FLOORDIV and isinstance(expr.rhs, int):
+            divisor = expr.rhs
+            if isinstance(expr.lhs, int):
+                return None
+            expr = expr.lhs
+        if self.grid is None or expr is not self.grid.iv:
+            return None
+        return Term(coefficient, 0, divisor, modulus)
+
+
+def _extent(scalar: Scalar) -> Extent | None:
+    """A number, or the name of one that is known at run time."""
+    if isinstance(scalar, int):
+        return scalar
+    return scalar.name if isinstance(scalar, Value) else None
+
+
+class _Spelled(Rewriter):
+    """Puts what named scalars stand for in their places, types included, so that a statement mentions nothing but
+    parameters and the variables of loops."""
+
+    def visit_let(self, stmt: Let) -> None:
+        if isinstance(stmt.value, Op):
+            super().visit_let(stmt)
+        else:
+            self.bind(stmt.target, self.scalar(stmt.value))
