@@ -227,6 +227,12 @@ class OutOfBoundsError(TilewrightError):
     code = "TW403"
 
 
+class MemoryFault(TilewrightError):
+    """A placed program that goes wrong at its addresses: a race, a tile written over, an access outside a memory."""
+
+    code = "TW404"
+
+
 # --- machines and backends ----------------------------------------------------------------------------------------
 class TargetError(TilewrightError):
     """A target file that is malformed, or a target that does not exist."""
@@ -244,6 +250,13 @@ class CodegenError(TilewrightError):
     """Native code that could not be made or loaded."""
 
     code = "TW602"
+
+
+# --- proofs -------------------------------------------------------------------------------------------------------
+class CertificateError(TilewrightError):
+    """A certificate that is none: a file of another form, or of another version."""
+
+    code = "TW603"
 
 
 # --- the command line ---------------------------------------------------------------------------------------------

@@ -1,0 +1,1 @@
+"""Certificates: what a compiled program claims of itself, and a checker that believes none of it."""

@@ -1,0 +1,150 @@
+"""Work items: whether no trip of a parallel loop touches what another one writes.
+
+Items run on several cores at once and in any order. For each tensor that the loop writes, every access is compared
+with what any earlier trip did there, one of the two writing; both ways round, that is every pair of trips. Additions
+that the machine makes in one piece (atomic) may meet each other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilewright.certify.affine import Place, Sum, greatest, least
+from tilewright.certify.facts import written_tensor
+from tilewright.certify.regions import Box, Homes, apart, known_of
+from tilewright.certify.render import spelled_box
+from tilewright.certify.verdict import Notes
+from tilewright.ir.dtypes import INDEX
+from tilewright.ir.function import Function
+from tilewright.ir.nodes import Block, For, If, Let, LoopKind
+from tilewright.ir.op import Op
+from tilewright.ir.scalar import Scalar, Value, substitute
+from tilewright.ir.storage import roots_of
+from tilewright.ir.types import TensorType
+
+
+@dataclass(frozen=True, slots=True)
+class _Touch:
+    stmt: Let
+    root: Value
+    writes: bool
+    atomic: bool
+    box: Box
+    place: Place
+
+
+def check_parallel_loops(function: Function) -> Notes:
+    """Every pair of accesses of different trips of every parallel loop."""
+    notes = Notes(function.name)
+    if any(isinstance(stmt, For) and stmt.kind is LoopKind.PARALLEL for stmt in function.walk()):
+        _Walker(function, notes).run()
+    return notes
+
+
+class _Walker:
+    def __init__(self, function: Function, notes: Notes) -> None:
+        self.function = function
+        self.notes = notes
+        self.roots = roots_of(function)
+        self.homes = Homes(function)
+        self.known = known_of(function)
+        self.named: dict[Value, Scalar] = {}
+        self.touches: list[_Touch] = []
+
+    def run(self) -> None:
+        self.block(self.function.body, Place())
+        by_loop: dict[For, list[_Touch]] = {}
+        for touch in self.touches:
+            for loop in touch.place.loops:
+                if loop.kind is LoopKind.PARALLEL:
+                    by_loop.setdefault(loop, []).append(touch)
+        for loop, touches in by_loop.items():
+            self.loop(loop, touches)
+
+    def spelled(self, scalar: Scalar) -> Scalar:
+        return substitute(scalar, lambda value: self.named.get(value, value)) if self.named else scalar
+
+    def block(self, block: Block, place: Place) -> None:
+        for stmt in block:
+            match stmt:
+                case Let(value=Op() as op):
+                    self.operation(stmt, op, place)
+                case Let():
+                    if stmt.target.dtype is INDEX:
+                        self.named[stmt.target] = self.spelled(stmt.value)  # type: ignore[arg-type]
+                case For():
+                    self.block(stmt.body, place.inside(stmt))
+                case If():
+                    condition = self.spelled(stmt.condition)
+                    self.block(stmt.then, place.given(condition, True))
+                    self.block(stmt.otherwise, place.given(condition, False))
+                case _:
+                    for inner in stmt.blocks():
+                        self.block(inner, place)
+
+    def operation(self, stmt: Let, op: Op, place: Place) -> None:
+        if not place.loops or not any(isinstance(v.type, TensorType) for _, v in op.operand_items()):
+            return
+        written = written_tensor(op)
+        for access in op.accesses():
+            value = None if access.field is None else getattr(op, access.field)
+            if isinstance(value, Value) and isinstance(value.type, TensorType):
+                atomic = value is written and bool(getattr(op, "atomic", 0))
+                box = Box(tuple(map(self.spelled, access.offsets)), tuple(map(self.spelled, access.extents)))
+                root = self.roots.get(value, value)
+                self.touches.append(_Touch(stmt, root, access.writes, atomic, box, place))
+
+    def loop(self, loop: For, touches: list[_Touch]) -> None:
+        written = {touch.root for touch in touches if touch.writes}
+        shared = [t for t in touches if t.root in written and not self.homes.changes(t.root, loop)]
+        self.notes.count += len(shared)
+        lanes = {root for root in written if _in_lanes(loop, [touch for touch in shared if touch.root is root])}
+        shared = [touch for touch in shared if touch.root not in lanes]
+        for now in shared:
+            for other in shared:
+                pair = other.root is now.root and (now.writes or other.writes) and not (now.atomic and other.atomic)
+                if pair and not self.independent(loop, now, other):
+                    verbs = ["writes" if touch.writes else "reads" for touch in (now, other)]
+                    self.notes.fail(
+                        "parallel",
+                        f"two work items of the loop over {loop.iv.name!r} may meet in {now.root.name!r}",
+                        now.stmt.span,
+                        None if other.stmt is now.stmt else other.stmt.span,
+                        required="no trip touches what another trip writes",
+                        found=f"one {verbs[0]} {spelled_box(now.box.offsets, now.box.extents, None)}, "
+                        f"an earlier one {verbs[1]} {spelled_box(other.box.offsets, other.box.extents, None)}",
+                    )
+
+    def independent(self, loop: For, now: _Touch, other: _Touch) -> bool:
+        """Whether `now` misses what `other` touched in any earlier trip of `loop`."""
+        box = other.box
+        loops = other.place.loops
+        for inner in reversed(loops[loops.index(loop) + 1 :]):
+            box = self.homes.any_trip(box, inner)
+        return apart(now.box, self.homes.earlier(box, loop), now.place, self.known)
+
+
+# --- at a glance --------------------------------------------------------------------------------------------------
+def _in_lanes(loop: For, touches: list[_Touch]) -> bool:
+    """Whether, along some axis, each trip keeps to a lane of its own: all offsets move by one pace with the loop, and
+    what every box adds to that stays within the pace. Asked of all accesses together: a long body is no matter."""
+    if not isinstance(loop.step, int) or loop.step <= 0 or not touches:
+        return not touches
+    return any(_lane(loop, loop.step, touches, axis) for axis in range(min(len(t.box.offsets) for t in touches)))
+
+
+def _lane(loop: For, step: int, touches: list[_Touch], axis: int) -> bool:
+    paces: set[int] = set()
+    low = high = None
+    for touch in touches:
+        offset, extent = Sum.of(touch.box.offsets[axis]), Sum.of(touch.box.extents[axis])
+        paces.add(offset.terms.get(loop.iv, 0) * step)
+        rest = Sum({term: factor for term, factor in offset.terms.items() if term is not loop.iv}, offset.constant)
+        first, last, most = least(rest, touch.place), greatest(rest, touch.place), greatest(extent, touch.place)
+        if first is None or last is None or most is None:
+            return False
+        low = first if low is None else min(low, first)
+        high = last + most if high is None else max(high, last + most)
+    if len(paces) != 1 or low is None or high is None:
+        return False
+    return 0 < high - low <= abs(paces.pop())
