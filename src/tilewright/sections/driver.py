@@ -21,8 +21,8 @@ from tilewright.ir.scalar import Scalar, Value
 from tilewright.ir.storage import Roots, output_positions, roots_of
 from tilewright.ir.types import TensorType
 from tilewright.sections.flow import Flow, flow_of, makes_room
-from tilewright.sections.fold import Member, check_crossing, fold
-from tilewright.sections.forward import forward
+from tilewright.sections.fold import Member, Origin, fold, hand_over, origins_of
+from tilewright.sections.forward import Chain
 from tilewright.sections.lift import NoSection, lift
 from tilewright.sections.lower import lower
 from tilewright.sections.plan import Apart, Decline, Forwarding, Join, NoRoom, Slower
@@ -185,6 +185,7 @@ class _Block:
         self.refused: dict[int, Refusal] = {}
         self.uses: dict[Value, set[int]] = {}
         """the statements that use a tensor in any version, by its root; the terminator has number -1"""
+        self.origins: dict[str, Origin] = {}
         self.local: set[Value] = set()
         """tensors that are made in this block, so that nobody else can know them"""
         self.why: dict[_Hand, Refusal] = {}
@@ -240,7 +241,9 @@ class _Block:
             for position, target in zip(output_positions(function), call.targets, strict=True)
             if position is not None
         }
-        self.units[n] = _Unit(call, rename(section, tensors, scalars), given, made, passed)
+        renamed = rename(section, tensors, scalars)
+        self.origins |= origins_of(renamed, self.origins)
+        self.units[n] = _Unit(call, renamed, given, made, passed)
 
     def hands(self) -> list[_Hand]:
         """Every tensor that one call writes and a later one reads, in the order of the readers."""
@@ -284,10 +287,8 @@ class _Block:
                 self.why[hand] = self.refused[n]
                 return
         first, second = self.units[hand.producer].section, self.units[hand.consumer].section
-        refused = check_crossing(first, second, hand.name, self.driver.target)
-        if refused is None:
-            found = forward(first, second, hand.name, target=self.driver.target, live=True)
-            refused = found if isinstance(found, Refusal) else None
+        chain = Chain(first, target=self.driver.target)
+        refused = hand_over(chain, second, hand.name, self.origins, live=True)
         if refused is not None:
             self.why[hand] = refused
 
@@ -360,7 +361,7 @@ class _Block:
         """The members as one section that compiles and is not slower than they are apart; where groups of them have
         been joined already, the prices of these `parts` together must not be exceeded either."""
         driver = self.driver
-        section = fold([self.member(n, members) for n in members], driver.target)
+        section = fold([self.member(n, members) for n in members], self.origins, driver.target)
         if isinstance(section, Refusal):
             return section
         function = lower(section, "joined")

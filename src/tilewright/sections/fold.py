@@ -1,17 +1,18 @@
 """Several sections as one: which two are joined first, so that each join is of one tensor between two sections.
 
-`forward` hands one tensor from one section to the next. A tensor with several readers is handed over last: first its
-readers become one section, whose loads of it become one load. So a group of sections is taken apart where a single
-tensor crosses, near the middle, or else after its first section, and put together again from the parts."""
+`forward` hands one tensor from one section to the next. So a group of sections is taken apart wherever a single tensor
+crosses, and the parts are joined one after the other, in linear time. A tensor with several readers is handed over
+last: first its readers become one section, whose loads of it become one load."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from tilewright.ir.dtypes import DType
 from tilewright.ir.layout import MemorySpace
 from tilewright.sections.bridge import on_chip
-from tilewright.sections.forward import forward
+from tilewright.sections.forward import Chain
 from tilewright.sections.growing import renumbered
 from tilewright.sections.refusals import Crossing, Reason, Refusal
 from tilewright.sections.section import BufferId, Edge, Load, Section, Stage, StageId, Store
@@ -34,6 +35,15 @@ class Tangled(Reason):
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """Where what is stored to a tensor was, in `buffer`, when a memory was last fixed for it."""
+
+    buffer: str
+    kind: MemorySpace
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
 class Member:
     """One section of a group. `stores` and `loads` are the tensors that it writes and reads, by name; `live` those of
     its stores that somebody outside of the group needs."""
@@ -44,81 +54,81 @@ class Member:
     live: frozenset[str]
 
 
-def fold(members: Sequence[Member], target: Target) -> Section | Refusal:
-    """The members, which stand in an order in which they may run, as one section. Takes n log n where a single tensor
-    crosses at many places."""
+def fold(members: Sequence[Member], origins: Mapping[str, Origin], target: Target) -> Section | Refusal:
+    """The members, which stand in an order in which they may run, as one section."""
     if len(members) == 1:
         return members[0].section
-    for at in _cuts(members):
-        tensor = _crossing(members[:at], members[at:])
-        if tensor is None:
-            continue
-        first, second = fold(members[:at], target), fold(members[at:], target)
-        if isinstance(first, Refusal):
-            return first
+    cuts = _cuts(members)
+    if not cuts:
+        if len(members) > PEELED:
+            return Refusal("13", Tangled(len(members)), members[0].section.name)
+        names = members[0].stores & {name for member in members[1:] for name in member.loads}
+        if len(names) != 1 or not _connected(members[1:]):
+            return Refusal("13", Tangled(len(members)), members[0].section.name)
+        cuts = [(1, next(iter(names)))]
+    places = [0, *(at for at, _ in cuts), len(members)]
+    parts = [fold(members[a:b], origins, target) for a, b in zip(places, places[1:], strict=False)]
+    first = parts[0]
+    if isinstance(first, Refusal):
+        return first
+    chain = Chain(first, target=target)
+    for (at, tensor), second in zip(cuts, parts[1:], strict=True):
         if isinstance(second, Refusal):
             return second
         live = any(tensor in member.live for member in members[:at])
-        return join(first, second, tensor, target, live=live)
-    return Refusal("13", Tangled(len(members)), members[0].section.name)
+        refused = hand_over(chain, second, tensor, origins, live=live)
+        if refused is not None:
+            return refused
+    return chain.section()
 
 
-def join(first: Section, second: Section, tensor: str, target: Target, *, live: bool) -> Section | Refusal:
-    """Two sections as one that hands over `tensor`; the second may load it several times over."""
+def hand_over(
+    chain: Chain, second: Section, tensor: str, origins: Mapping[str, Origin], *, live: bool
+) -> Refusal | None:  # fmt: skip
+    """Joins a section that may load `tensor` several times over to the chain, which stores it."""
     second = merge_loads(second, tensor)
-    crossing = check_crossing(first, second, tensor, target)
-    if crossing is not None:
-        return crossing
-    found = forward(first, second, tensor, target=target, live=live)
-    return found if isinstance(found, Refusal) else found.section
+    refused = check_crossing(origins.get(tensor), second, tensor, chain.target)
+    if refused is not None:
+        return refused
+    found = chain.forward(second, tensor, live=live)
+    return found if isinstance(found, Refusal) else None
 
 
 # --- where a group is taken apart ----------------------------------------------------------------------------------
-def _cuts(members: Sequence[Member]) -> list[int]:
-    """Places to take a group apart, nearest to the middle first, at which few enough tensors cross to look closer;
-    the place after the first member last."""
+def _cuts(members: Sequence[Member]) -> list[tuple[int, str]]:
+    """Every place at which one tensor alone crosses, which nobody before it reads, with that tensor; the parts between
+    two places hang together by themselves."""
     last = {name: at for at, member in enumerate(members) for name in member.loads}
-    crossing = [0] * (len(members) + 1)
-    for at, member in enumerate(members):
-        for name in member.stores:
-            if last.get(name, at) > at:
-                crossing[at + 1] += 1
-                crossing[last[name] + 1] -= 1
-    found: list[int] = []
-    now = 0
-    for at in range(1, len(members)):
-        now += crossing[at]
-        if now == 1:
-            found.append(at)
-    middle = len(members) / 2
-    found.sort(key=lambda at: abs(at - middle))
-    return found if len(members) <= PEELED else found[:4]
-
-
-def _crossing(left: Sequence[Member], right: Sequence[Member]) -> str | None:
-    """The one tensor that goes from the left part to the right one, where nothing left reads it too and both parts
-    hang together by themselves."""
-    stored = {name for member in left for name in member.stores}
-    read = {name for member in right for name in member.loads}
-    names = stored & read
-    if len(names) != 1:
-        return None
-    name = next(iter(names))
-    if any(name in member.loads for member in left) or any(name in member.stores for member in right):
-        return None
-    return name if _connected(left) and _connected(right) else None
+    crossing: dict[str, bool] = {}
+    """whether somebody has read it yet"""
+    found: list[tuple[int, str]] = []
+    start = 0
+    for at, member in enumerate(members[:-1]):
+        for name in member.loads & crossing.keys():
+            crossing[name] = True
+            if last[name] == at:
+                del crossing[name]
+        crossing |= dict.fromkeys((name for name in member.stores if last.get(name, at) > at), False)
+        if len(crossing) == 1 and not next(iter(crossing.values())) and _connected(members[start : at + 1]):
+            found.append((at + 1, next(iter(crossing))))
+            start = at + 1
+    while found and not _connected(members[found[-1][0] :]):
+        found.pop()
+    return found
 
 
 def _connected(members: Sequence[Member]) -> bool:
     """Whether the members are joined by the tensors that they hand to each other."""
-    writer = {name: at for at, member in enumerate(members) for name in member.stores}
+    writer: dict[str, int] = {}
     near: list[list[int]] = [[] for _ in members]
     for at, member in enumerate(members):
         for name in member.loads:
-            other = writer.get(name, at)
-            if other < at:
+            other = writer.get(name)
+            if other is not None:
                 near[at].append(other)
                 near[other].append(at)
+        for name in member.stores:
+            writer[name] = at
     seen, todo = {0}, [0]
     while todo:
         for other in near[todo.pop()]:
@@ -175,38 +185,48 @@ def _renumbered(stage: Stage, places: dict[BufferId, BufferId]) -> Stage:
 
 
 # --- what no kind says -----------------------------------------------------------------------------------------------
-def check_crossing(first: Section, second: Section, tensor: str, target: Target) -> Refusal | None:
+def origins_of(section: Section, known: Mapping[str, Origin]) -> dict[str, Origin]:
+    """For each tensor that the section stores, where its content was last in a memory that was fixed for it; `known`
+    says it of tensors that are loaded to no memory in particular."""
+    writers = {stage.outs[0]: stage for stage in section.stages if stage.outs}
+    found: dict[str, Origin] = {}
+    for stage in section.stages:
+        if not isinstance(stage.kind, Store):
+            continue
+        buffer, writer = stage.ins[0], writers[stage.ins[0]]
+        while section.buffers[buffer].kind is None and len(writer.ins) == 1:
+            buffer = writer.ins[0]
+            writer = writers[buffer]
+        held = section.buffers[buffer]
+        if held.kind is not None:
+            found[_name(section, stage.kind)] = Origin(held.name, held.kind, held.dtype)
+        elif isinstance(writer.kind, Load) and _name(section, writer.kind) in known:
+            found[_name(section, stage.kind)] = known[_name(section, writer.kind)]
+    return found
+
+
+def check_crossing(origin: Origin | None, second: Section, tensor: str, target: Target) -> Refusal | None:
     """Refuses what would cross DDR unseen. A cast of what comes out of an accumulator has no memory of its own, since
     it may be done on the way; so the way is asked for from where the cast's operand is, with the cast on it or beside
     it in the memory of vectors."""
-    o = next((s.ins[0] for s in first.stages if isinstance(s.kind, Store) and _names(first, s.kind) == tensor), None)
-    i = next((s.outs[0] for s in second.stages if isinstance(s.kind, Load) and _names(second, s.kind) == tensor), None)
-    if o is None or i is None or first.buffers[o].kind is not None:
+    load = next((s for s in second.stages if isinstance(s.kind, Load) and _name(second, s.kind) == tensor), None)
+    if load is None or origin is None:
         return None
-    end, made = second.buffers[i].kind, first.buffers[o]
-    source = _behind(first, o)
-    begin = first.buffers[source].kind
-    if end is None or begin is None or begin is end:
+    read = second.buffers[load.outs[0]]
+    if read.kind is None or read.kind is origin.kind:
         return None
-    dtype = first.buffers[source].dtype
-    direct = on_chip(target, begin, end, dtype, made.dtype)
-    apart = _reaches(target, begin, VEC, dtype) and _reaches(target, VEC, end, made.dtype)
+    direct = on_chip(target, origin.kind, read.kind, origin.dtype, read.dtype)
+    apart = _reaches(target, origin.kind, VEC, origin.dtype) and _reaches(target, VEC, read.kind, read.dtype)
     if direct or (target.has(VEC) and apart):
         return None
-    return Refusal("S13", Crossing(made.name, second.buffers[i].name, begin, end), f"second.buffers.{i}.kind")
+    return Refusal(
+        "S13", Crossing(origin.buffer, read.name, origin.kind, read.kind), f"second.buffers.{read.name}.kind"
+    )
 
 
-def _reaches(target: Target, begin: MemorySpace, end: MemorySpace, dtype: object) -> bool:
-    return begin is end or on_chip(target, begin, end, dtype, dtype)  # type: ignore[arg-type]
+def _reaches(target: Target, begin: MemorySpace, end: MemorySpace, dtype: DType) -> bool:
+    return begin is end or on_chip(target, begin, end, dtype, dtype)
 
 
-def _behind(section: Section, buffer: BufferId) -> BufferId:
-    """The buffer of which `buffer` is made without a memory being fixed."""
-    writers = {stage.outs[0]: stage for stage in section.stages if stage.outs}
-    while section.buffers[buffer].kind is None and len(writers[buffer].ins) == 1:
-        buffer = writers[buffer].ins[0]
-    return buffer
-
-
-def _names(section: Section, kind: Load | Store) -> str:
+def _name(section: Section, kind: Load | Store) -> str:
     return section.tensors[kind.tensor].name

@@ -96,7 +96,7 @@ def _decode(value: Any, where: str, read: Read | None) -> Any:
         return _record(str(kind), entries, where, read)
     except VerifyError:
         raise
-    except (KeyError, TypeError, ValueError, TilewrightError) as error:
+    except (KeyError, TypeError, ValueError, ZeroDivisionError, TilewrightError) as error:
         raise VerifyError(f"the {kind} at {where} cannot be read", found=str(error)) from None
 
 
