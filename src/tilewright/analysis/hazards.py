@@ -1,8 +1,9 @@
 """Hazards: which accesses must wait for which, where engines run beside each other.
 
 A tile program means its statements one after another; on the machine each engine runs its own in order and the engines
-run in parallel. For each access this lists, per *other* engine, the latest earlier accesses that touch the same bytes
-of a memory, or the same elements of one DDR tensor, at least one of the two writing. Later accesses of an engine wait
+run in parallel (those of two kinds of core are two, whatever they are called). For each access this lists, per *other*
+engine, the latest earlier accesses that touch the same bytes of a memory, or the same elements of one DDR tensor, at
+least one of the two writing. Later accesses of an engine wait
 for its earlier ones anyway, and what a covering write had to wait for need not be waited for again, so nothing else is
 listed. Explicit synchronisation, schedules and certificates are made from this list.
 
@@ -17,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from tilewright.analysis.cores import core_of
 from tilewright.analysis.cost import cost_of
 from tilewright.analysis.footprint import footprint
 from tilewright.ir.function import Function
@@ -30,7 +32,8 @@ from tilewright.targets import Target
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Bytes [first, last) of a memory, or a box of a DDR tensor (None: some part of it, unknown)."""
+    """Bytes [first, last) of a memory, or a box of a DDR tensor (None: some part of it, unknown) or of a tile that is
+    streamed and has no address: `root` is what tells it from others."""
 
     memory: str
     first: int = 0
@@ -75,7 +78,8 @@ class _Entry:
     """An access that later ones may have to wait for."""
 
     stmt: Let
-    engine: str
+    engine: tuple[str | None, str]
+    """a kind of core and its engine: engines of two cores share names, and no order"""
     region: Region
     writes: bool
     loop: For | None = None
@@ -121,6 +125,8 @@ class _Finder:
         self.roots = roots_of(function)
         self.known = {param.value for param in function.params}
         self.found: dict[Hazard, None] = {}
+        self.streamed: dict[str, Value] = {}
+        """tiles without an address, which native code streams through registers, by the name of their buffer"""
 
     # --- control flow ---
     def block(self, block: Block, state: _State) -> _State:
@@ -161,9 +167,10 @@ class _Finder:
 
     # --- accesses ---
     def let(self, stmt: Let, state: _State) -> None:
-        engine = engine_of(stmt, self.target)
-        if engine is None:
+        name = engine_of(stmt, self.target)
+        if name is None:
             return
+        engine = core_of(stmt, self.target), name
         mine = [_Entry(stmt, engine, region, writes) for region, writes in self.accesses(stmt)]
         for access in mine:
             for entry in state.of(access.region):
@@ -177,7 +184,7 @@ class _Finder:
     def report(self, entry: _Entry, access: _Entry) -> None:
         first, second = ("write" if side.writes else "read" for side in (access, entry))
         hazard = Hazard(
-            entry.stmt, access.stmt, entry.engine, access.engine, f"{first} after {second}", access.region.memory,
+            entry.stmt, access.stmt, entry.engine[1], access.engine[1], f"{first} after {second}", access.region.memory,
             entry.loop, 0 if entry.loop is None else 1,
         )  # fmt: skip
         self.found[hazard] = None
@@ -203,9 +210,9 @@ class _Finder:
         assert isinstance(kind, TileType) and kind.space is not None
         memory = self.target.memory(kind.space).name
         memref = kind.memref
-        assert memref is not None and memref.addr is not None and memref.nbytes is not None, (
-            f"{value.name} has no address"
-        )
+        assert memref is not None and memref.nbytes is not None, f"{value.name} has no buffer"
+        if memref.addr is None:
+            return Region(memory, root=self.streamed.setdefault(memref.name, value))
         offset = kind.view.start_offset
         if offset is None or not isinstance(offset, int) or kind.view.stride is not None:
             return Region(memory, memref.addr, memref.addr + memref.nbytes)
