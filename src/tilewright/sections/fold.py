@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from tilewright.ir.dtypes import DType
 from tilewright.ir.layout import MemorySpace
@@ -67,7 +68,7 @@ def fold(members: Sequence[Member], origins: Mapping[str, Origin], target: Targe
             return Refusal("13", Tangled(len(members)), members[0].section.name)
         cuts = [(1, next(iter(names)))]
     places = [0, *(at for at, _ in cuts), len(members)]
-    parts = [fold(members[a:b], origins, target) for a, b in zip(places, places[1:], strict=False)]
+    parts = [fold(members[a:b], origins, target) for a, b in pairwise(places)]
     first = parts[0]
     if isinstance(first, Refusal):
         return first
