@@ -182,7 +182,8 @@ def test_what_is_known_is_computed(expression: str, value: int) -> None:
         ("range(4)", LanguageError, "does not make a loop"),
         ("print(a)", LanguageError, "static_print"),
         ("a if a else b", LanguageError, "no condition"),
-        ("pl.while_(n)", LanguageError, "use pl.range"),
+        ("pl.while_(n)", LanguageError, r"pl\.cond"),
+        ("pl.cond(n < 3)", LanguageError, "first statement"),
         ("pl.yield_(a)", LanguageError, "pl.yield_"),
     ],
 )

@@ -6,6 +6,7 @@ that results are equal to the last bit.
 
 from __future__ import annotations
 
+import os
 from types import SimpleNamespace
 from typing import Any
 
@@ -28,6 +29,9 @@ def f(a: {TENSOR}, b: {TENSOR}, w: pl.InOut[{TENSOR}], out: pl.Out[{TENSOR}]):
 START = ("out[:] = a", "x = a", "y = b + 1.0", "z = out", "s = 0", "t = 1")
 END = ("return x + 0, y + z, s, t",)
 
+EXAMPLES = 150 * int(os.environ.get("TILEWRIGHT_PROPERTIES", "1"))
+"""Programs drawn in one run."""
+
 REFUSED = ("one tensor before the loop", "is read after", "stands for tensor", "may be parameter", "is an input")
 """What Python allows and a kernel refuses: reading a tensor under a name that a write left behind."""
 
@@ -38,6 +42,8 @@ class Source:
     def __init__(self, draw: Any) -> None:
         self.draw = draw
         self.budget = 14
+        self.loops = 0
+        self.counters = 0
 
     def pick(self, *options: str) -> str:
         return self.draw(st.sampled_from(options))
@@ -68,9 +74,16 @@ class Source:
         lines = self.block(depth + 1, self.draw(st.integers(1, 3)))
         return [f"    {line}" for line in lines]
 
+    def looped(self, depth: int, first: list[str]) -> list[str]:
+        self.loops += 1
+        lines = self.body(depth)
+        self.loops -= 1
+        return [*(f"    {line}" for line in first), *lines]
+
     def statement(self, depth: int) -> list[str]:
         self.budget -= 1
-        kind = self.pick("simple", "if", "else", "for", "at") if depth < 3 and self.budget > 0 else "simple"
+        kinds = ("simple", "if", "else", "for", "while", "at", *(("jump", "jump") if self.loops else ()))
+        kind = self.pick(*kinds) if depth < 3 and self.budget > 0 else "simple"
         match kind:
             case "if":
                 return [f"if {self.number()} {self.pick('<', '==')} {self.number()}:", *self.body(depth)]
@@ -78,7 +91,19 @@ class Source:
                 return [f"if {self.number()} < {self.number()}:", *self.body(depth), "else:", *self.body(depth)]
             case "for":
                 over = self.pick("range(3)", "range(0, 5, 2)", "unroll(2)", "static_range(2)", "range(s)")
-                return [f"for i in pl.{over}:", *self.body(depth), "i = 1"]
+                return [f"for i in pl.{over}:", *self.looped(depth, []), "i = 1"]
+            case "while":
+                self.counters += 1
+                count = f"k{self.counters}"
+                test = self.pick(f"{count} < 3", f"{count} < 3 and {self.number()} < {self.number()}", "True")
+                stop = [f"if {count} > 2:", "    break"] if test == "True" else []
+                return [f"{count} = 0", f"while {test}:", *self.looped(depth, [f"{count} = {count} + 1", *stop])]
+            case "jump":
+                return [
+                    f"if {self.number()} < {self.number()}:",
+                    *self.body(depth),
+                    f"    {self.pick('break', 'continue')}",
+                ]
             case "at":
                 return ["with pl.at(level=pl.Level.CORE_GROUP):", *self.body(depth)]
             case _:
@@ -123,7 +148,7 @@ def expected(text: str, arguments: list[Any]) -> tuple[list[Any], list[Any]]:
     return [np.array(result) for result in results], given[2:]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(programs())
 def test_random_control_flow(statements: list[str]) -> None:
     lines = [*START, "i = 1", *statements, *END]

@@ -177,6 +177,8 @@ class Interpreter:
         carried = tuple(self.scalar(init, env) for init in stmt.inits)
         trips = range(int(start), int(stop), int(step))
         for trip in reversed(trips) if stmt.kind is LoopKind.PARALLEL else trips:
+            if stmt.conditional and not carried[0]:
+                break
             env[stmt.iv] = trip
             self._bind(stmt.iter_args, carried, env)
             carried = self.block(stmt.body, env)

@@ -112,8 +112,10 @@ class _Run:
                     self.call(stmt, env)
                 case For():
                     carried = stmt.inits
-                    for trip in self.unfolder.trips(stmt, env):
+                    for done, trip in enumerate(self.unfolder.trips(stmt, env)):
                         self.set(stmt.iter_args, carried, env)
+                        if self.unfolder.ends(stmt, env, done):
+                            break
                         env[stmt.iv] = trip
                         self.block(stmt.body, env)
                         carried = result_of(stmt.body)

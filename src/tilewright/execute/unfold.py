@@ -18,6 +18,8 @@ from tilewright.ir.types import ScalarType
 
 MOST_INSTRUCTIONS = 5_000_000
 """Executions of instructions in one simulation, all blocks together."""
+MOST_TRIPS = 1_000_000
+"""Trips of one loop after which its condition counts as not known."""
 
 
 @dataclass(slots=True)
@@ -63,6 +65,18 @@ class Unfolder:
             self.assume(stmt.span.line, f"how often the loop over {stmt.iv.name} runs is not known: one trip")
             return range(start or 0, (start or 0) + 1)
         return range(start, stop, step)
+
+    def ends(self, stmt: For, env: Env, done: int) -> bool:
+        """Whether a loop's condition ends it after `done` trips. One that is not known holds for all trips of a
+        counted loop, and for one of a `while`."""
+        if not stmt.conditional:
+            return False
+        known = number_of(stmt.iter_args[0], env)
+        if known is not None and done < MOST_TRIPS:
+            return not known
+        trips = "one trip" if stmt.is_while else "all of its trips"
+        self.assume(stmt.span.line, f"how often the loop runs depends on a condition that is not known: {trips}")
+        return stmt.is_while and done > 0
 
     def assume(self, line: int, what: str) -> None:
         self.assumed[f"line {line}: {what}" if line else what] = None
@@ -134,9 +148,11 @@ class _Walk:
         number, begin = self.code.loops[stmt], len(self.stream.steps)
         memories = [(memory, deque[int](maxlen=memory.distance)) for memory in self.code.memories.get(stmt, ())]
         carried = self.scalars(stmt.iter_args, stmt.inits)
-        for trip in trips:
-            self.env[stmt.iv] = trip
+        for done, trip in enumerate(trips):
             self.hand_on(carried)
+            if self.owner.ends(stmt, self.env, done):
+                break
+            self.env[stmt.iv] = trip
             self.begun[number] = len(self.stream.steps)
             for memory, history in memories:
                 history.append(at if (at := self.last[memory.before]) >= begin else -1)

@@ -133,7 +133,8 @@ def _result(context: Context, name: str, type: Type, column: tuple[Scalar, ...],
     result, versions = Value(name, type, span), context.scope.versions
     sources = tuple(value for value in column if isinstance(value, Value))
     if isinstance(type, TensorType) and sources:
-        if len(sources) == 1 or len({versions.root(source) for source in sources}) == 1:
+        one = len({versions.root(source) for source in sources}) == 1 and not any(map(versions.is_joined, sources))
+        if len(sources) == 1 or one:
             versions.passes(result, sources)
         else:
             versions.joins(result, sources)

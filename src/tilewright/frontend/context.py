@@ -162,11 +162,13 @@ class Context:
         self._fresh.add(value)
         return value
 
-    def collect(self, body: Sequence[ast.stmt]) -> list[Stmt]:
-        """The statements that `body` becomes."""
+    def collect(self, body: Sequence[ast.stmt], at_end: Callable[[], None] | None = None) -> list[Stmt]:
+        """The statements that `body` becomes. `at_end` may add to them."""
         outer, self.out = self.out, []
         try:
             self.statements(body)
+            if at_end is not None:
+                at_end()
             return self.out
         finally:
             self.out = outer

@@ -27,6 +27,7 @@ from tilewright.frontend.bindings import (
 )  # fmt: skip
 from tilewright.frontend.context import Context
 from tilewright.frontend.forms import FORMS, call_builtin, condition
+from tilewright.frontend.jumps import Condition
 from tilewright.frontend.kernels import as_one, call_kernel
 from tilewright.frontend.operations import Arguments, call_operation
 from tilewright.frontend.operators import operate, unary
@@ -241,6 +242,10 @@ def _compare_two(context: Context, operator: ast.cmpop, lhs: object, rhs: object
     return binary(context, operator, lhs, rhs, node)
 
 
+def _condition(context: Context, node: Condition) -> object:
+    return condition(context, node.test)
+
+
 def _conditional(context: Context, node: ast.IfExp) -> object:
     decided = condition(context, node.test)
     if isinstance(decided, bool):
@@ -289,10 +294,14 @@ def _entry(source: Any) -> FunctionSource:
 def _call_language(context: Context, path: str, node: ast.Call, statement: bool) -> object:
     found = language.operation(path)
     if found is not None:
-        return call_operation(context, *found, Arguments(context, node), statement)
+        return call_operation(context, path, *found, Arguments(context, node), statement)
     instead = language.UNSUPPORTED_WORDS.get(path)
     if instead is None and path == "yield_":
         instead = "assign it as the last statement of a loop or branch: x = pl.yield_(y)"
+    if instead is None and path == "cond":
+        instead = "it is the first statement of a loop over pl.while_"
+    if instead is None and path == "while_":
+        instead = "write for (x,) in pl.while_(init_values=(0,)): and pl.cond(x < n) first in its body"
     if instead is None and path in language.LOOP_WORDS:
         instead = f"write for i in pl.{path}(...):"
     raise LanguageError(f"pl.{path} does not stand here", found=context.text(node), help=instead)
@@ -312,4 +321,5 @@ _READERS: dict[type[ast.expr], Evaluator] = {
     ast.Compare: _compare,
     ast.IfExp: _conditional,
     ast.Call: call,
+    Condition: _condition,
 }

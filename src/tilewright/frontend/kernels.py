@@ -16,6 +16,7 @@ from tilewright.frontend.context import Context
 from tilewright.frontend.decorators import parameter_specs
 from tilewright.frontend.operations import Arguments
 from tilewright.frontend.syntax import FunctionSource, ParameterSpec
+from tilewright.frontend.versions import End
 from tilewright.ir.function import Function
 from tilewright.ir.nodes import Call
 from tilewright.ir.op import is_array
@@ -128,7 +129,8 @@ def _emit(context: Context, function: Function, args: list[Scalar], arguments: A
         targets.append(context.made(Value(name, type, span)))
     for param, argument in zip(function.params, args, strict=True):
         if param.is_output and isinstance(argument, Value):
-            context.scope.versions.check_written(argument, span)
+            for other in context.scope.versions.check_written(argument, span):
+                context.scope.end(other, End(span))
     context.out.append(Call(tuple(targets), function.name, tuple(args), span=span))
     for target, position in zip(targets, positions, strict=True):
         argument = args[position] if position is not None else None

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tilewright.frontend.context import LoopFacts
+from tilewright.frontend.jumps import guard_of
 
 WritesOf = Callable[[ast.Call], Iterable[str]]
 """The names that a call writes: arguments of operations and kernels that have a next version afterwards."""
@@ -98,10 +99,13 @@ class _Analysis:
                 effect.bound |= then.bound & otherwise.bound
                 effect.assigned |= then.assigned | otherwise.assigned
                 effect.written |= then.written | otherwise.written
-            case ast.For():
-                effect.then(self._reads(stmt.iter))
-                inner = Effect()
-                targets = dict.fromkeys(n.id for n in ast.walk(stmt.target) if isinstance(n, ast.Name))
+            case ast.For() | ast.While():
+                guard = guard_of(stmt)
+                inner = Effect({guard} if guard is not None else set())
+                targets: dict[str, None] = {}
+                if isinstance(stmt, ast.For):
+                    effect.then(self._reads(stmt.iter))
+                    targets = dict.fromkeys(n.id for n in ast.walk(stmt.target) if isinstance(n, ast.Name))
                 inner.then(Effect(set(), set(targets), {}))
                 inner.then(self.block_effect(stmt.body))
                 self.inner[stmt] = inner
@@ -113,8 +117,8 @@ class _Analysis:
                 for item in stmt.items:
                     effect.then(self._reads(item.context_expr))
                     if item.optional_vars is not None:
-                        targets = {n.id for n in ast.walk(item.optional_vars) if isinstance(n, ast.Name)}
-                        effect.then(Effect(set(), targets, dict.fromkeys(targets)))
+                        names = {n.id for n in ast.walk(item.optional_vars) if isinstance(n, ast.Name)}
+                        effect.then(Effect(set(), names, dict.fromkeys(names)))
                 effect.then(self.block_effect(stmt.body))
             case _:
                 effect.then(self._simple(ast.Pass()))
@@ -145,7 +149,7 @@ class _Analysis:
             case ast.If():
                 self.live(stmt.body, set(live))
                 self.live(stmt.orelse, set(live))
-            case ast.For():
+            case ast.For() | ast.While():
                 self.live(stmt.body, {n for n in assigned if n in live or n in inner.exposed})
             case ast.With():
                 self.live(stmt.body, set(live))

@@ -11,54 +11,58 @@ writes is carried under all of its names. Explicit `init_values=` comes first; w
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
-from tilewright.errors import DTypeError, LanguageError, Span
+from tilewright.errors import LanguageError, Span
 from tilewright.frontend.bindings import LanguageName, Missing, Undefined, as_scalar, describe
-from tilewright.frontend.context import Context, LoopFacts, PendingYield
+from tilewright.frontend.carries import Carried, check_independent, without_unchanged, yielded
+from tilewright.frontend.context import Context, LoopFacts
+from tilewright.frontend.forms import condition
+from tilewright.frontend.jumps import guard_of
 from tilewright.frontend.kernels import as_one
 from tilewright.frontend.liveness import yield_targets
 from tilewright.frontend.operations import Arguments
-from tilewright.frontend.ranges import KINDS, bounds, stage_of, targets
+from tilewright.frontend.ranges import KINDS, bounds, split_condition, stage_of, targets, while_targets
 from tilewright.frontend.scope import is_hidden
 from tilewright.frontend.versions import End
 from tilewright.ir.dtypes import INDEX
-from tilewright.ir.nodes import Block, For, LoopKind, Yield
+from tilewright.ir.nodes import UNBOUNDED, Block, For, LoopKind, Yield
 from tilewright.ir.op import is_array
-from tilewright.ir.rewrite import Rewriter, type_of
-from tilewright.ir.scalar import Scalar, Value, dtype_of
-from tilewright.ir.types import ScalarType, TensorType, Type
-from tilewright.ir.verify import same_type
+from tilewright.ir.rewrite import type_of
+from tilewright.ir.scalar import Scalar, Value, constant_value
+from tilewright.ir.types import ScalarType, TensorType
 
 TAKEN_OVER = "a loop took its tensor over under another name"
+TRIP = "trip"
+"""The name of the variable of a loop that has none of the user's."""
 STATIC_TRIPS = 4096
 """The most trips of a `pl.static_range`, whose body is read once for each."""
 
 
 @dataclass(slots=True)
-class Carried:
-    """One value that a loop carries: the names that stand for it, where it starts, and its value inside."""
+class Head:
+    """What stands in the first line of a loop, and the `pl.cond` after it."""
 
-    names: list[str]
-    init: Scalar
-    arg: Value
-    explicit: bool = False
-    written: bool = False
-    """it is a tensor in DDR that the body writes"""
+    kind: LoopKind
+    bounds: tuple[Scalar, Scalar, Scalar]
+    stage: int
+    variable: str
+    explicit: list[Carried]
+    body: list[ast.stmt]
+    condition: ast.expr | None = None
 
 
 def read_for(context: Context, node: ast.For) -> None:
     """`for i in pl.range(...)`, with what it carries."""
-    if node.orelse:
-        raise LanguageError("a loop has no else", span=context.span(node.orelse[0]), help="write it after the loop")
     word = context.evaluate(node.iter.func) if isinstance(node.iter, ast.Call) else None
     path = word.path if isinstance(word, LanguageName) else ""
-    if path not in KINDS and path != "static_range":
+    if path not in KINDS and path not in ("static_range", "while_"):
         raise LanguageError(
             "a loop runs over a range of the language",
             span=context.span(node.iter),
-            required="pl.range, pl.parallel, pl.unroll, pl.pipeline or pl.static_range",
+            required="pl.range, pl.parallel, pl.unroll, pl.pipeline, pl.static_range or pl.while_",
             found=context.text(node.iter),
             help="write for i in pl.range(...)",
         )
@@ -66,7 +70,26 @@ def read_for(context: Context, node: ast.For) -> None:
     if path == "static_range":
         _static_loop(context, node, arguments)
         return
-    _loop(context, node, KINDS[path], arguments)
+    body, asked = split_condition(context, node.body)
+    if path == "while_":
+        names = while_targets(context, node, arguments, asked)
+        explicit = _carried_explicitly(context, names, arguments)
+        head = Head(LoopKind.SEQUENTIAL, (0, UNBOUNDED, 1), 1, TRIP, explicit, body, asked)
+    else:
+        limits, stage, (variable, names) = (
+            bounds(context, arguments),
+            stage_of(KINDS[path], arguments),
+            targets(context, node),
+        )
+        explicit = _carried_explicitly(context, names, arguments)
+        head = Head(KINDS[path], limits, stage, variable, explicit, body, asked)
+    _loop(context, node, head)
+
+
+def read_while(context: Context, node: ast.While) -> None:
+    """`while condition`, which `jumps` made into the name of a flag."""
+    if context.scope.get(guard_of(node) or "") is not False:
+        _loop(context, node, Head(LoopKind.SEQUENTIAL, (0, UNBOUNDED, 1), 1, TRIP, [], node.body))
 
 
 def _static_loop(context: Context, node: ast.For, arguments: Arguments) -> None:
@@ -88,32 +111,36 @@ def _static_loop(context: Context, node: ast.For, arguments: Arguments) -> None:
         context.statements(node.body)
 
 
-def _loop(context: Context, node: ast.For, kind: LoopKind, arguments: Arguments) -> None:
-    span = context.span(node)
-    start, stop, step = bounds(context, arguments)
-    stage = stage_of(kind, arguments)
-    variable, explicit = targets(context, node)
-    iv = Value(variable, ScalarType(INDEX), context.span(node.target))
-    carried = _carried_explicitly(context, explicit, arguments)
-    carried += _carried_by_name(context, node, variable, explicit)
+def _loop(context: Context, node: ast.For | ast.While, head: Head) -> None:
+    span, facts = context.span(node), context.facts[node]
+    iv = Value(head.variable, ScalarType(INDEX), context.span(node.target if isinstance(node, ast.For) else node.test))
+    carried = head.explicit + _carried_by_name(context, node, head)
+    carried, guard = _with_guard(context, node, head, carried)
     outer, context.pending = context.pending, None
     context.scope.open()
     clock = context.scope.versions.clock
     for item in carried:
-        _enter(context, item, item.names[0] in context.facts[node].written, span)
-    context.scope.set(variable, iv)
+        _enter(context, item, item.names[0] in facts.written, span)
+    context.scope.set(head.variable, iv)
     context.carried |= {item.arg for item in carried}
-    body = context.collect(node.body)
+    body = context.collect(head.body, lambda: _ask_again(context, head, guard))
     pending, context.pending = context.pending, outer
-    yields, names, types = _yielded(context, carried, pending, span)
+    yields, names, types = yielded(context, carried, pending, span)
     bound, ended = context.scope.close()
     results = [Value(name, type or item.arg.type, span) for item, name, type in zip(carried, names, types, strict=True)]
     block: Block = (*body, Yield(tuple(yields), span=pending.span if pending else span))
     everything = carried
-    carried, results, block = _without_unchanged(carried, results, block)
-    _check_independent(kind, carried, span)
+    carried, results, block = without_unchanged(carried, results, block)
+    conditional = guard in carried
+    if isinstance(node, ast.While) and (not conditional or constant_value(yields[0]) is True):
+        raise LanguageError(
+            "nothing in this loop changes its condition", span=context.span(node.test), help="change it, or break"
+        )
+    kind = LoopKind.SEQUENTIAL if conditional and head.kind is LoopKind.PIPELINE else head.kind
+    stage = head.stage if kind is head.kind else 1
+    check_independent(kind, carried, span)
     inits, args = tuple(item.init for item in carried), tuple(item.arg for item in carried)
-    context.out.append(For(iv, start, stop, step, kind, inits, args, block, tuple(results), stage, span=span))
+    context.out.append(For(iv, *head.bounds, kind, inits, args, block, tuple(results), stage, conditional, span=span))
     for value, end in ended.items():
         context.scope.end(value, end)
     unchanged = {item.arg for item in everything if item not in carried}
@@ -121,13 +148,60 @@ def _loop(context: Context, node: ast.For, kind: LoopKind, arguments: Arguments)
     _check_shared(context, carried, given, ended, clock, span)
     _bind_results(context, carried, results, given, span)
     handed = {name for item in carried for name in item.names if not item.explicit} | {r.name for r in results}
+    left = {name: after for name, after in bound.items() if name not in handed and after not in unchanged}
+    _leave(context, node, head.variable, left)
+
+
+def _leave(context: Context, node: ast.For | ast.While, variable: str, bound: dict[str, object]) -> None:
+    """Names that the loop bound and does not hand out have no value after it."""
+    span = context.span(node)
     for name, after in bound.items():
-        if name not in handed and not is_hidden(name) and after not in unchanged:
-            before = context.scope.get(name)
-            if name != variable and (after is before or _read_again(context, node, name, before, after, span)):
-                continue
-            why = "is the variable of a loop that has ended" if name == variable else "is assigned only inside a loop"
-            context.scope.set(name, Undefined(why, span))
+        if is_hidden(name):
+            continue
+        before = context.scope.get(name)
+        if name != variable and (after is before or _read_again(context, node, name, before, after)):
+            continue
+        why = "is the variable of a loop that has ended" if name == variable else "is assigned only inside a loop"
+        context.scope.set(name, Undefined(why, span))
+
+
+def _with_guard(
+    context: Context, node: ast.For | ast.While, head: Head, carried: list[Carried]
+) -> tuple[list[Carried], Carried | None]:
+    """What is carried with the condition first, and which that is."""
+    asked, flag = head.condition, guard_of(node)
+    if asked is None:
+        guard = next((item for item in carried if flag is not None and flag in item.names), None)
+    elif isinstance(asked, ast.Name) and carried and carried[0].explicit and carried[0].names == [asked.id]:
+        return carried, carried[0]
+    else:
+        init = _asked(context, asked, [item.names[0] for item in head.explicit], [item.init for item in head.explicit])
+        flag = f"go.{node.lineno}.{node.col_offset}"
+        guard = Carried([flag], init, Value("go", type_of(init), context.span(asked)))
+        carried = [*carried, guard]
+    return carried if guard is None else [guard, *(item for item in carried if item is not guard)], guard
+
+
+def _asked(context: Context, node: ast.expr, names: list[str], values: Sequence[object]) -> Scalar:
+    """The condition where `names` stand for `values`."""
+    context.scope.open()
+    for name, value in zip(names, values, strict=True):
+        context.scope.set(name, value)
+    decided = as_scalar(condition(context, node))
+    context.scope.close()
+    assert decided is not None
+    return decided
+
+
+def _ask_again(context: Context, head: Head, guard: Carried | None) -> None:
+    """At the end of a trip: the condition of `pl.cond` for the next one."""
+    if head.condition is None or guard is None or guard.explicit:
+        return
+    given = context.pending
+    names = [item.names[0] for item in head.explicit]
+    values = given.values if given is not None else [context.scope.get(name) for name in names]
+    if len(values) == len(names):
+        context.scope.set(guard.names[0], _asked(context, head.condition, names, values))
 
 
 def _enter(context: Context, item: Carried, written: bool, span: Span) -> None:
@@ -167,7 +241,7 @@ def _check_shared(
             )
 
 
-def _read_again(context: Context, node: ast.For, name: str, before: object, after: object, span: Span) -> bool:
+def _read_again(context: Context, node: ast.For | ast.While, name: str, before: object, after: object) -> bool:
     """Whether a trip leaves a name that is not carried as it was. Raises when it does not, and the next trip or the
     code after the loop reads it: a tuple, or something that is known when the kernel is read."""
     if isinstance(before, Missing | Undefined):
@@ -178,7 +252,7 @@ def _read_again(context: Context, node: ast.For, name: str, before: object, afte
     if name in facts.exposed or name in facts.live:
         raise LanguageError(
             f"{name!r} changes from trip to trip, and is nothing that a loop carries",
-            span=span,
+            span=context.span(node),
             required="a tensor, tile or scalar",
             found=describe(before),
             help="give each of its elements a name, or use pl.static_range",
@@ -215,9 +289,10 @@ def _argument(context: Context, name: str, init: Scalar) -> Value:
     return arg
 
 
-def _carried_by_name(context: Context, node: ast.For, variable: str, explicit: list[str]) -> list[Carried]:
+def _carried_by_name(context: Context, node: ast.For | ast.While, head: Head) -> list[Carried]:
     """What the body re-binds, and is read in the next trip or after the loop; every name of a tensor it writes."""
-    facts, skip = context.facts[node], {variable, *explicit, *yield_targets(node.body)}
+    explicit = (item.names[0] for item in head.explicit)
+    facts, skip = context.facts[node], {head.variable, *explicit, *yield_targets(node.body)}
     found: list[Carried] = []
     seen: set[str] = set()
     for name in facts.assigned:
@@ -234,7 +309,7 @@ def _carried_by_name(context: Context, node: ast.For, variable: str, explicit: l
         if isinstance(init, Value):
             context.scope.versions.check_read(init, name, context.span(node))
         written = isinstance(init, Value) and any(alias in facts.written for alias in aliases)
-        shown = init.name if written and isinstance(init, Value) else name
+        shown = init.name if written and isinstance(init, Value) else name.partition(".")[0]
         found.append(Carried(aliases, init, _argument(context, shown, init), written=written))
     return found
 
@@ -245,99 +320,6 @@ def _written_names(context: Context, name: str, binding: object, facts: LoopFact
         return [name]
     aliases = [name, *(other for other in context.scope.aliases(binding) if other != name and other not in skip)]
     return aliases if any(alias in facts.written for alias in aliases) else [name]
-
-
-def _yielded(
-    context: Context, carried: list[Carried], pending: PendingYield | None, span: Span
-) -> tuple[list[Scalar], list[str], list[Type | None]]:
-    """What a trip hands to the next, per carried value, and the names and types of the results."""
-    explicit = [item for item in carried if item.explicit]
-    given = pending or PendingYield([], [], [], span)
-    if len(given.values) != len(explicit):
-        raise LanguageError(
-            "a loop with init_values yields one value for each of them",
-            span=given.span,
-            required=f"{len(explicit)}: " + ", ".join(item.names[0] for item in explicit),
-            found=str(len(given.values)),
-            help="end the body with x = pl.yield_(...), or carry by re-assignment without init_values",
-        )
-    yields, names, types = list(given.values), list(given.names), list(given.types)
-    for item, value in zip(explicit, given.values, strict=True):
-        _check_carried(item.names[0], item.arg.type, value, given.span)
-    for item in carried[len(explicit) :]:
-        after = {id(context.scope.get(name)): context.scope.get(name) for name in item.names}
-        binding = as_one(context.scope.get(item.names[0]))
-        if len(after) > 1:
-            raise LanguageError(
-                f"{' and '.join(repr(n) for n in item.names if not is_hidden(n))} are one tensor before the loop "
-                "and two after a trip",
-                span=span,
-                help="use another name for the second tensor",
-            )
-        value = cast("Scalar", binding) if is_array(binding) else as_scalar(binding, _number_dtype(binding, item))
-        if value is None or isinstance(binding, Undefined):
-            raise LanguageError(
-                f"{item.names[0]!r} is carried by the loop, and a trip leaves it without a value",
-                span=span,
-                found=describe(binding),
-                help="give it a value on every path of the body",
-            )
-        _check_carried(item.names[0], item.arg.type, value, span)
-        yields.append(value)
-        names.append(item.arg.name)
-        types.append(None)
-    return yields, names, types
-
-
-def _number_dtype(binding: object, item: Carried) -> Any:
-    """A number that a trip leaves in a carried float is a float of its dtype."""
-    dtype = dtype_of(item.arg)
-    fits = isinstance(binding, int | float) and not isinstance(binding, bool)
-    return dtype if fits and (dtype.is_float or isinstance(binding, int)) and dtype.kind != "bool" else None
-
-
-def _check_carried(name: str, required: Type, value: Scalar, span: Span) -> None:
-    found = type_of(value)
-    if same_type(required, found):
-        return
-    at = value.span if isinstance(value, Value) and value.span.line else span
-    raise DTypeError(
-        f"{name!r} changes its type from one trip of the loop to the next",
-        span=at,
-        required=f"{required!r}, as before the loop",
-        found=repr(found),
-        help="start it with the type that a trip gives it, for example with pl.const or pl.cast, or use another name",
-    )
-
-
-def _check_independent(kind: LoopKind, carried: list[Carried], span: Span) -> None:
-    """The trips of a parallel loop may write parts of one tensor, and hand each other nothing else."""
-    for item in carried:
-        tensor = isinstance(item.init, Value) and isinstance(item.init.type, TensorType)
-        if kind is LoopKind.PARALLEL and not item.explicit and not tensor:
-            raise LanguageError(
-                f"the trips of a parallel loop are independent, and {item.names[0]!r} goes from one to the next",
-                span=span,
-                help="use pl.range, or another name inside the loop",
-            )
-
-
-def _without_unchanged(
-    carried: list[Carried], results: list[Value], block: Block
-) -> tuple[list[Carried], list[Value], Block]:
-    """Leave out what turned out to be the same after each trip."""
-    yields = cast("Yield", block[-1]).values
-    same = [not item.explicit and given is item.arg for item, given in zip(carried, yields, strict=True)]
-    if not any(same):
-        return carried, results, block
-    rewriter = Rewriter()
-    for item, unchanged in zip(carried, same, strict=True):
-        if unchanged:
-            rewriter.bind(item.arg, item.init)
-    body = rewriter.block(block[:-1])
-    kept = [index for index, unchanged in enumerate(same) if not unchanged]
-    last = Yield(tuple(rewriter.scalar(yields[i]) for i in kept), span=block[-1].span)
-    return [carried[i] for i in kept], [results[i] for i in kept], (*body, last)
 
 
 def _bind_results(

@@ -21,8 +21,8 @@ from tilewright.text.names import ENUMS, enum_member, spell_member
 OPERATIONS = ops.__name__
 """The package in which operations register when it is imported, as it is here."""
 TYPE_WORDS = ("Tensor", "Tile", "Scalar", "Tuple", "Out", "InOut", "MemRef", "TileView", "TensorView", "Layout")
-LOOP_WORDS = ("range", "parallel", "unroll", "pipeline", "spmd", "static_range")
-FORM_WORDS = ("const", "min", "max", "cast", "yield_", "func_attr", "static_print", "static_assert", "dynamic")
+LOOP_WORDS = ("range", "parallel", "unroll", "pipeline", "spmd", "static_range", "while_")
+FORM_WORDS = ("const", "min", "max", "cast", "yield_", "func_attr", "static_print", "static_assert", "dynamic", "cond")
 SCOPE_WORDS = ("at", "cluster", "split_aiv")
 DECORATOR_WORDS = ("jit", "program", "function", "jit.incore", "jit.inline", "jit.opaque")
 SYNTAX_WORDS = frozenset((*TYPE_WORDS, *LOOP_WORDS, *FORM_WORDS, *SCOPE_WORDS, *DECORATOR_WORDS, "tensor.dim"))
@@ -36,8 +36,6 @@ ALIASES: dict[str, tuple[str, Level | None]] = {
 """Names that stand for an operation under another name, and the form that they fix."""
 
 UNSUPPORTED_WORDS = {
-    "while_": "loops run a number of trips that is known before they start: use pl.range",
-    "cond": "loops run a number of trips that is known before they start: use pl.range",
     "cluster": "use pl.at(level=pl.Level.CORE_GROUP)",
     "split_aiv": "use pl.at(level=pl.Level.CORE_GROUP); the compiler divides work between vector cores",
 }

@@ -94,10 +94,13 @@ class Scope:
 
     # --- tensors in DDR ---
     def end(self, value: Value, end: End) -> None:
-        """`value` may not be read from here on."""
-        if self._journals:
-            self._journals[-1].ended[value] = end
-        self.versions.ended[value] = end
+        """`value` may not be read from here on, nor what it is inside of the blocks that it came out of."""
+        for version in self.versions.also(value):
+            if version in self.versions.ended:
+                continue
+            if self._journals:
+                self._journals[-1].ended[version] = end
+            self.versions.ended[version] = end
 
     def advance(self, old: Value, new: Value, span: Span) -> None:
         """A write made `new` out of `old`: every name of `old` is a name of `new`."""

@@ -21,6 +21,7 @@ from tilewright.frontend.decorators import (
     unwrap_direction,
 )
 from tilewright.frontend.expressions import evaluate
+from tilewright.frontend.jumps import without_jumps
 from tilewright.frontend.limits import check_nesting, guarded
 from tilewright.frontend.liveness import analyse
 from tilewright.frontend.parameters import Parameters
@@ -166,6 +167,7 @@ def read_function(
     parameters = Parameters(context, arguments)
     params = parameters.bind()
     body, last = _split(source.node.body)
+    body = without_jumps(body, source.file, lambda node: language_path(node, source.names))
     context.facts = analyse(
         [*body, last] if last is not None else body, partial(_writes, source), context.scope.outputs
     )

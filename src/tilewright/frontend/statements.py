@@ -16,8 +16,9 @@ from tilewright.frontend.bindings import LanguageName, as_scalar, describe, is_n
 from tilewright.frontend.branches import read_if, read_scope
 from tilewright.frontend.context import Context, PendingYield
 from tilewright.frontend.expressions import binary, call
+from tilewright.frontend.jumps import GuardedFor
 from tilewright.frontend.kernels import Results, as_one, unpacked
-from tilewright.frontend.loops import read_for
+from tilewright.frontend.loops import read_for, read_while
 from tilewright.frontend.operations import Arguments
 from tilewright.frontend.scope import hidden_name
 from tilewright.frontend.subscripts import assign_subscript
@@ -53,7 +54,7 @@ def unsupported(context: Context, node: ast.stmt) -> LanguageError:
     return LanguageError(
         f"{what} is not part of the language",
         span=_first_line(context, node),
-        required="assignments, if, for over pl.range, with pl.at, return",
+        required="assignments, if, for over pl.range, while, with pl.at, return",
         found=context.text(node),
         help=instead,
     )
@@ -65,9 +66,6 @@ def _first_line(context: Context, node: ast.stmt) -> Span:
 
 
 _UNSUPPORTED: dict[type[ast.stmt], tuple[str, str]] = {
-    ast.While: ("a while loop", "use for i in pl.range(...): the number of trips is known before the loop starts"),
-    ast.Break: ("break", "make the number of trips the bound of pl.range, or guard the body with if"),
-    ast.Continue: ("continue", "guard the rest of the body with if"),
     ast.Try: ("try", "kernels raise nothing; check with if"),
     ast.Raise: ("raise", "check before the kernel runs, or with pl.static_assert"),
     ast.Assert: ("assert", "use pl.static_assert for what is known when the kernel is compiled"),
@@ -155,7 +153,7 @@ def bind(context: Context, name: str, value: object, span: Span, target: Span) -
     elif is_scalar(value) and not is_number(value) and not isinstance(value, Const):
         scalar = as_scalar(value)
         assert scalar is not None
-        value = context.let(scalar, name, type_of(scalar), span)
+        value = context.let(scalar, name.partition(".")[0], type_of(scalar), span)
         value.span = target
     context.scope.set(name, value)
 
@@ -368,6 +366,8 @@ _HANDLERS: dict[type[ast.stmt], Handler] = {
     ast.Expr: _expression,
     ast.If: read_if,
     ast.For: read_for,
+    GuardedFor: read_for,
+    ast.While: read_while,
     ast.With: _with,
     ast.Return: _return,
     ast.Pass: _pass,

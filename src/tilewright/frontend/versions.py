@@ -34,6 +34,7 @@ class Versions:
         self._previous: dict[Value, Value] = {}
         self._slices: dict[Value, Value] = {}
         self._joins: dict[Value, tuple[Value, ...]] = {}
+        self._inside: dict[Value, tuple[Value, ...]] = {}
         self._born: dict[Value, int] = {}
 
     def root(self, value: Value) -> Value:
@@ -85,9 +86,17 @@ class Versions:
     def passes(self, value: Value, sources: tuple[Value, ...]) -> None:
         """`value` is what one of `sources`, versions of one tensor, is outside of their block."""
         self.follows(value, sources[0])
+        self._inside[value] = sources
         looking = tuple(source for source in sources if source in self._slices or source in self._joins)
         if looking:
             self._joins[value] = looking
+
+    def also(self, value: Value) -> list[Value]:
+        """`value`, and the versions inside of blocks that it is outside of them: what another name may stand for."""
+        found = [value]
+        for item in found:
+            found += [source for source in self._inside.get(item, ()) if source not in found]
+        return found
 
     def born(self, value: Value) -> None:
         """`value` is a new tensor."""
@@ -119,7 +128,7 @@ class Versions:
                 help="declare the parameter as pl.Out[...], or pl.InOut[...] if it is read too",
             )
         sources = self._sources(value)
-        joined = self._is_joined(value)
+        joined = self.is_joined(value)
         shared = [source for source in sources if joined and self.root(source) in self.params]
         if shared:
             raise LanguageError(
@@ -129,7 +138,8 @@ class Versions:
             )
         return tuple(source for source in sources if source is not value)
 
-    def _is_joined(self, value: object) -> bool:
+    def is_joined(self, value: object) -> bool:
+        """Whether `value` may be a version of one tensor or of another."""
         while isinstance(value, Value):
             if value in self._joins:
                 return True

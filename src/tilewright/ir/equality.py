@@ -87,7 +87,7 @@ class _Matcher:
                 return left.callee == right.callee and self.all_scalars(left.args, right.args)
             case For(), For():
                 bounds = self.all_scalars((left.start, left.stop, left.step), (right.start, right.stop, right.step))
-                same = left.kind is right.kind and left.stage == right.stage
+                same = (left.kind, left.stage, left.conditional) == (right.kind, right.stage, right.conditional)
                 return bounds and same and self.all_scalars(left.inits, right.inits)
             case If(), If():
                 return self.scalars(left.condition, right.condition)

@@ -146,9 +146,16 @@ class LoopKind(Enum):
     PIPELINE = "pipeline"
 
 
+UNBOUNDED = 2**63 - 1
+"""The bound of a loop that its condition alone ends."""
+
+
 class For(Stmt):
     """`for iv in kind(start, stop, step)`, carrying `iter_args`: they start as `inits`, each trip's `Yield` gives the
-    next, and `results` are the last ones. `stage` is the depth of a PIPELINE."""
+    next, and `results` are the last ones. `stage` is the depth of a PIPELINE.
+
+    A `conditional` loop also ends before a trip for which the first of its `iter_args`, a BOOL, does not hold. A
+    `while` loop is one whose bound is `UNBOUNDED`."""
 
     iv: Value
     start: Scalar
@@ -160,6 +167,7 @@ class For(Stmt):
     body: Block
     results: tuple[Value, ...]
     stage: int = 1
+    conditional: bool = False
 
     def uses(self) -> Iterator[Value]:
         return _in_all((self.start, self.stop, self.step, *self.inits))
@@ -186,10 +194,17 @@ class For(Stmt):
     @property
     def trip_count(self) -> int | None:
         """The number of trips, when it is constant."""
+        if self.conditional:
+            return None
         start, stop, step = self.start, self.stop, self.step
         if isinstance(start, int) and isinstance(stop, int) and isinstance(step, int) and step > 0:
             return max(0, -(-(stop - start) // step))
         return None
+
+    @property
+    def is_while(self) -> bool:
+        """Whether the condition alone ends the loop."""
+        return self.conditional and self.stop == UNBOUNDED
 
 
 class If(Stmt):

@@ -78,6 +78,8 @@ class _Marker:
                 for bound in (stmt.start, stmt.stop, stmt.step):
                     self.need(bound)
                 self.need(stmt.iv)
+                if stmt.conditional:
+                    self.need(stmt.iter_args[0])
             case Yield() if stmt in self.parent:
                 pass
             case _:

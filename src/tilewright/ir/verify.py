@@ -5,6 +5,7 @@ Values
   - A loop variable or carried value is used inside its loop only.
 Types
   - A result has the type that its operation infers, possibly placed (space, layout, buffer) where that leaves it open.
+  - A loop with a condition carries it, a BOOL, as its first value, and runs its trips in order.
   - What a loop carries has one type: initial value, carried value, yielded value and result. The same for branches.
   - A call's arguments and targets have the types of the callee's parameters and results.
   - The valid shape of every tile has its rank, and lies within the physical shape.
@@ -23,13 +24,14 @@ from __future__ import annotations
 from collections.abc import Set
 
 from tilewright.errors import Span, VerifyError
+from tilewright.ir.dtypes import BOOL
 from tilewright.ir.function import Function, Program
-from tilewright.ir.nodes import Block, Call, For, If, Let, Return, Scope, Stmt, Yield, result_of, walk
+from tilewright.ir.nodes import Block, Call, For, If, Let, LoopKind, Return, Scope, Stmt, Yield, result_of, walk
 from tilewright.ir.op import Op
 from tilewright.ir.rewrite import placed_like, type_of
 from tilewright.ir.scalar import Scalar, Value
 from tilewright.ir.storage import output_positions, roots_of, written_operand
-from tilewright.ir.types import TensorType, TileType, Type
+from tilewright.ir.types import ScalarType, TensorType, TileType, Type
 
 
 def verify(program: Program) -> None:
@@ -57,6 +59,8 @@ def _check_structure(function: Function, program: Program) -> None:
                 raise VerifyError(f"a block yields {given} values for {taken} results", span=block[-1].span)
         if isinstance(stmt, For) and not len(stmt.inits) == len(stmt.iter_args) == len(stmt.results):
             raise VerifyError("a loop carries unequal numbers of values", span=stmt.span)
+        if isinstance(stmt, For) and stmt.conditional:
+            _check_conditional(stmt)
         if isinstance(stmt, Call):
             callee = program.by_name.get(stmt.callee)
             if callee is None:
@@ -65,6 +69,19 @@ def _check_structure(function: Function, program: Program) -> None:
                 raise VerifyError(
                     f"the call of {stmt.callee} has the wrong number of arguments or results", span=stmt.span
                 )
+
+
+def _check_conditional(loop: For) -> None:
+    condition = loop.iter_args[0].type if loop.iter_args else None
+    if not isinstance(condition, ScalarType) or condition.dtype is not BOOL:
+        raise VerifyError(
+            "a conditional loop carries its condition first", span=loop.span, required="BOOL", found=repr(condition)
+        )
+    if loop.kind not in (LoopKind.SEQUENTIAL, LoopKind.UNROLL):
+        raise VerifyError(
+            "the trips of a conditional loop follow each other", span=loop.span, required="pl.range",
+            found=f"pl.{loop.kind.value}",
+        )  # fmt: skip
 
 
 def same_type(left: Type, right: Type) -> bool:

@@ -92,8 +92,8 @@ class _Counter:
 
     def loop(self, stmt: For, env: Env, times: int) -> None:
         bounds = [self.number(scalar, env) for scalar in (stmt.start, stmt.stop, stmt.step)]
-        if None in bounds:
-            self.found.exact = False
+        self.found.exact &= None not in bounds and not stmt.conditional
+        if None in bounds or stmt.is_while:
             self.block(stmt.body, env, times)
             return
         start, stop, step = (bound or 0 for bound in bounds)

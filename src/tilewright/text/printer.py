@@ -236,13 +236,18 @@ class _FunctionPrinter:
         head = self.scalars(bounds)
         if stmt.stage != 1 or stmt.kind is LoopKind.PIPELINE:
             head += f", stage={stmt.stage}"
-        target = self.name(stmt.iv)
+        word, target = stmt.kind.value, self.name(stmt.iv)
         carried = [arg.type for arg in stmt.iter_args]
         if stmt.iter_args:
-            head += f", init_values={self.tuple([self.scalar(init) for init in stmt.inits])}"
-            target += f", {self.tuple([self.name(arg) for arg in stmt.iter_args])}"
-        self.out.append(f"{indent}for {target} in pl.{stmt.kind.value}({head}):")
+            inits = f"init_values={self.tuple([self.scalar(init) for init in stmt.inits])}"
+            names = self.tuple([self.name(arg) for arg in stmt.iter_args])
+            head, target = f"{head}, {inits}", f"{target}, {names}"
+            if stmt.is_while:
+                word, head, target = "while_", inits, names
+        self.out.append(f"{indent}for {target} in pl.{word}({head}):")
         inner = indent + "    "
+        if stmt.conditional:
+            self.out.append(f"{inner}pl.cond({self.name(stmt.iter_args[0])})")
         self.annotations(inner, stmt.iter_args, [type_of(init) for init in stmt.inits])
         self.block(stmt.body, inner, stmt.results, carried)
 

@@ -121,9 +121,11 @@ class Builder:
         body: Fold,
         *,
         descending: bool = False,
+        conditional: bool = False,
     ) -> list[str]:
         """A loop that carries values: `carried` are (type, initial value), and `body(i, values)` returns the next
-        ones. Returns the last ones. A loop that is known not to run emits nothing."""
+        ones. Returns the last ones. A loop that is known not to run emits nothing. A `conditional` one also ends when
+        the first of its values, an i1, does not hold."""
         if isinstance(start, int) and isinstance(stop, int) and start >= stop and not descending:
             return [initial for _, initial in carried]
         head, inside, out = self.label("head"), self.label("body"), self.label("out")
@@ -134,6 +136,8 @@ class Builder:
         names = [self.name("c") for _ in carried]
         place = len(self.lines)
         test = self.value(f"icmp {'sgt' if descending else 'slt'} i64 {i}, {stop}")
+        if conditional:
+            test = self.value(f"and i1 {test}, {names[0]}")
         self.branch(test, inside, out)
         self.start(inside)
         results = list(body(i, names))

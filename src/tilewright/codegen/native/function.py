@@ -253,12 +253,15 @@ class FunctionEmitter:
 
         self.checks.facts.enter(stmt)
         if isinstance(step, int) and step != 0:
-            return self.b.fold(start, stop, step, carried, trip, descending=step < 0)
+            return self.b.fold(start, stop, step, carried, trip, descending=step < 0, conditional=stmt.conditional)
         self.checks.step(step, stmt.span)
-        return self._counted(start, stop, step, trip, carried)
+        return self._counted((start, stop, step), trip, carried, stmt.conditional)
 
-    def _counted(self, start: Index, stop: Index, step: Index, trip: Fold, carried: list[tuple[str, str]]) -> list[str]:
+    def _counted(
+        self, bounds: tuple[Index, Index, Index], trip: Fold, carried: list[tuple[str, str]], conditional: bool
+    ) -> list[str]:
         """A loop whose direction is known only when running: over the number of its trips."""
+        start, stop, step = bounds
         b = self.b
         down = b.value(f"icmp slt i64 {step}, 0")
         span = b.value(f"select i1 {down}, i64 {b.sub(start, stop)}, i64 {b.sub(stop, start)}")
@@ -266,7 +269,11 @@ class FunctionEmitter:
         rounded = b.value(f"sdiv i64 {b.add(span, b.sub(size, 1))}, {size}")
         empty = b.value(f"icmp sle i64 {span}, 0")
         trips = b.value(f"select i1 {empty}, i64 0, i64 {rounded}")
-        return b.fold(0, trips, 1, carried, lambda t, values: trip(str(b.add(start, b.mul(t, step))), values))
+
+        def nth(t: str, values: Sequence[str]) -> Sequence[str]:
+            return trip(str(b.add(start, b.mul(t, step))), values)
+
+        return b.fold(0, trips, 1, carried, nth, conditional=conditional)
 
     def _handed(self, given: Scalar, arg: Value) -> str:
         """What a trip hands to the next in a register."""

@@ -169,6 +169,9 @@ class Kernel:
         for arg, init, result in zip(stmt.iter_args, stmt.inits, stmt.results, strict=True):
             self.joined(arg, init)
             self.joined(result, arg)
+        if stmt.conditional:
+            self._while(stmt, carried)
+            return
         if grid:
             head, step = self.grid.head(self, stmt)
         else:
@@ -204,6 +207,43 @@ class Kernel:
             types.append(element_name(arg.dtype))
         made, names = self._results(stmt.results[carried[0]].name, len(carried))
         return f"{made} = {head} iter_args({', '.join(pairs)}) -> ({', '.join(types)})", names
+
+    def _while(self, stmt: For, carried: list[int]) -> None:
+        """A loop that its condition may end: what it carries, and after that its variable where it counts."""
+        numbers, text, counts = self.numbers, self.text, not stmt.is_while
+        stop, step = (numbers.index(bound) for bound in (stmt.stop, stmt.step)) if counts else ("", "")
+        args = [stmt.iter_args[i] for i in carried]
+        starts = [numbers.typed(stmt.inits[i], arg.dtype).name for i, arg in zip(carried, args, strict=True)]
+        types = [element_name(arg.dtype) for arg in args]
+        if counts:
+            starts.append(numbers.index(stmt.start))
+            types.append("index")
+        tested, inside = ([text.fresh(v.name) for v in (*args, stmt.iv)[: len(types)]] for _ in range(2))
+        listed = ", ".join(types)
+        made, results = self._results(stmt.results[carried[0]].name, len(types))
+        pairs = ", ".join(f"{name} = {start}" for name, start in zip(tested, starts, strict=True))
+        with text.region(f"{made} = scf.while ({pairs}) : ({listed}) -> ({listed}) {{", None):
+            go = tested[0]
+            if counts:
+                below, both = text.fresh("below"), text.fresh("go")
+                text.line(f"{below} = arith.cmpi slt, {tested[-1]}, {stop} : index")
+                text.line(f"{both} = arith.andi {go}, {below} : i1")
+                go = both
+            text.line(f"scf.condition({go}) {', '.join(tested)} : {listed}")
+        with text.region("} do {"):
+            text.line(f"^bb0({', '.join(f'{n}: {t}' for n, t in zip(inside, types, strict=True))}):")
+            for value, name in zip((*args, stmt.iv), inside, strict=False):
+                numbers.bind(value, name)
+            self.block(stmt.body)
+            given = [numbers.typed(_yielded(stmt.body)[i], v.dtype).name for i, v in zip(carried, args, strict=True)]
+            if counts:
+                given.append(text.fresh("next"))
+                text.line(f"{given[-1]} = arith.addi {inside[-1]}, {step} : index")
+            text.line(f"scf.yield {', '.join(given)} : {listed}")
+            for arg, value in zip(stmt.iter_args, _yielded(stmt.body), strict=True):
+                self.joined(arg, value)
+        for index, name in zip(carried, results, strict=False):
+            numbers.bind(stmt.results[index], name)
 
     def _results(self, stem: str, count: int) -> tuple[str, list[str]]:
         name = self.text.fresh(stem)

@@ -229,7 +229,7 @@ class _Launches:
 
     def loop(self, stmt: For) -> None:
         bounds = [constant_value(self.resolve(bound)) for bound in (stmt.start, stmt.stop, stmt.step)]
-        if any(bound is None for bound in bounds):
+        if stmt.conditional or any(bound is None for bound in bounds):
             raise self.unsupported(stmt, "how often kernels run depends on a value known at run time")
         start, stop, step = (int(bound or 0) for bound in bounds)
         carried = [self.resolve(init) for init in stmt.inits]

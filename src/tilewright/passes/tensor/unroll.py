@@ -7,16 +7,17 @@ Ensures: no loop of kind UNROLL is left; the loop variable is a constant in each
          the next one starts from.
 After:   x_1 = pl.tensor.adds(a, 0)
          b = pl.tensor.adds(x_1, 1)
+A trip of a loop with a condition becomes a branch.
 Refuses: a trip count that is not constant, and more copies than `MAX_STATEMENTS` allows."""
 
 from __future__ import annotations
 
 from tilewright.errors import NonConstantShapeError, UnsupportedError
 from tilewright.ir.function import Function, Program
-from tilewright.ir.nodes import For, Let, LoopKind, Yield, walk
+from tilewright.ir.nodes import For, If, Let, LoopKind, Yield, walk
 from tilewright.ir.op import Op
 from tilewright.ir.rewrite import Rewriter, placed_like, type_of
-from tilewright.ir.scalar import Scalar, Value
+from tilewright.ir.scalar import Scalar, Value, constant_value
 from tilewright.ir.types import Type
 
 MAX_STATEMENTS = 100_000
@@ -75,7 +76,9 @@ class _Unroller(Rewriter):
         self._count(stmt, len(trips))
         carried = tuple(self.scalar(init) for init in stmt.inits)
         for trip in trips:
-            carried = self._copy(stmt, trip, carried)
+            carried = (
+                self._under_condition(stmt, trip, carried) if stmt.conditional else self._copy(stmt, trip, carried)
+            )
         for result, value in zip(stmt.results, carried, strict=True):
             self.bind(result, value)
 
@@ -95,6 +98,18 @@ class _Unroller(Rewriter):
                 found=f"{self.added} or more, {trips} trips here",
                 help="use pl.range for the outer loop",
             )
+
+    def _under_condition(self, stmt: For, trip: int, carried: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
+        """One trip of a loop that may have ended: a branch, which hands on what it got where it has."""
+        known = constant_value(carried[0])
+        if known is not None:
+            return self._copy(stmt, trip, carried) if known else carried
+        outer, self._out = self._out, []
+        given = self._copy(stmt, trip, carried)
+        then, self._out = (*self._out, Yield(given, span=stmt.span)), outer
+        results = tuple(Value(r.name, type_of(value), r.span) for r, value in zip(stmt.results, given, strict=True))
+        self.emit(If(carried[0], then, (Yield(carried, span=stmt.span),), results, span=stmt.span))
+        return results
 
     def _copy(self, stmt: For, trip: int, carried: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
         """One trip, appended to the current block; returns what it yields."""

@@ -218,7 +218,7 @@ class _Stores:
 def _guards(stmt: Stmt) -> tuple[Scalar, ...]:
     match stmt:
         case For():
-            return (stmt.start, stmt.stop, stmt.step)
+            return (stmt.start, stmt.stop, stmt.step, *stmt.iter_args[: stmt.conditional])
         case If():
             return (stmt.condition,)
         case _:

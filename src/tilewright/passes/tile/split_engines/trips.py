@@ -79,7 +79,7 @@ def _repeatable(function: Function) -> For | None:
                 continue
             if stmt.kind is LoopKind.PARALLEL:
                 todo.append(stmt.body)
-            elif all(
+            elif not stmt.conditional and all(
                 v in params for b in (stmt.start, stmt.stop, stmt.step) if not isinstance(b, int) for v in values_in(b)
             ):
                 return stmt

@@ -58,6 +58,13 @@ def _workspace(stmt: Let, loops: tuple[For, ...], params: set[Value]) -> Workspa
     rows: Scalar = kind.shape[0]
     part: Scalar = 0
     for loop in loops:
+        if loop.conditional:
+            raise UnsupportedError(
+                f"{stmt.target.name!r} needs a part for each trip of a loop that a condition may end",
+                span=loop.span,
+                required="loops without break, and no while, around work of both kinds of core",
+                help="run all trips, and guard what they do with if; or end the section before the loop",
+            )
         trips = _trips(loop)
         for value in values_in(trips) if not isinstance(trips, int) else ():
             if value not in params:

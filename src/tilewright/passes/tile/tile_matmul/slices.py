@@ -70,6 +70,8 @@ class _Slicer:
                         assert isinstance(let.value, Op)
                         self.scalars(let.value)
             case Loop(stmt=stmt):
+                if stmt.conditional:
+                    raise Unchained("a condition may end the loop with the accumulator")
                 self.need(stmt.start, stmt.stop, stmt.step)
             case Branch(stmt=stmt):
                 self.need(stmt.condition)

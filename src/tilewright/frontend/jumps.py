@@ -1,0 +1,246 @@
+"""`while`, `break` and `continue` as what the rest of the reader knows: conditions, and loops that carry one.
+
+Before:  while x < n:              After:  go = x < n
+             if x == s:                    while go:
+                 break                         if x == s:
+             x = x + 1                             go = False
+                                               else:
+                                                   x = x + 1
+                                               if go:
+                                                   go = x < n
+
+A jump leaves the rest of its block to the paths that do not jump: it goes into the other arm, or where some paths
+through an arm jump and some do not, under a flag. The rewriting is of the syntax tree, before anything else looks at
+it, so that liveness and the joining of paths need no case for jumps.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import TypeVar
+
+from tilewright.errors import LanguageError
+from tilewright.frontend.syntax import span_of
+
+S = TypeVar("S", bound=ast.stmt)
+PathOf = Callable[[ast.expr], str | None]
+"""The name of the language that an expression is, after ``pl.``, if it is one."""
+
+UNORDERED = ("parallel", "spmd", "split_aiv")
+"""Loops without an order of trips, in which none can be the last."""
+
+
+class Condition(ast.expr):
+    """An expression as what a branch decides by: a bool that is known, or a BOOL scalar."""
+
+    _fields = ("test",)
+
+    def __init__(self, test: ast.expr) -> None:
+        super().__init__()
+        self.test = test
+        ast.copy_location(self, test)
+
+
+class GuardedFor(ast.For):
+    """A `for` that ends when the flag called `guard` does not hold."""
+
+    guard: str
+
+
+def guard_of(node: ast.AST) -> str | None:
+    """The flag that a loop asks before each trip, if it has one."""
+    if isinstance(node, GuardedFor):
+        return node.guard
+    return node.test.id if isinstance(node, ast.While) and isinstance(node.test, ast.Name) else None
+
+
+class _End(Enum):
+    """How a block ends: by falling through always, sometimes, or never."""
+
+    FALLS = auto()
+    SOME_JUMP = auto()
+    JUMPS = auto()
+
+
+@dataclass(slots=True)
+class _Loop:
+    """The loop whose body is being rewritten. `go`: whether there is another trip; `on`: whether this one goes on."""
+
+    node: ast.For | ast.While
+    go: str
+    on: str
+    breaks: bool = False
+    tests: bool = False
+    """`on` is asked somewhere"""
+    marks: list[ast.stmt] = field(default_factory=list[ast.stmt])
+    """the statements that set `on`"""
+
+
+def without_jumps(body: Sequence[ast.stmt], file: str, path_of: PathOf) -> list[ast.stmt]:
+    """`body` without jumps; the same statements where it has none. Raises `LanguageError`."""
+    return _Rewriter(file, path_of).block(body, None)[0]
+
+
+class _Rewriter:
+    def __init__(self, file: str, path_of: PathOf) -> None:
+        self.file = file
+        self.path_of = path_of
+        self.loops = 0
+        self.ends: dict[ast.stmt, tuple[_End, _End]] = {}
+        """how the arms of each branch end"""
+
+    def block(self, body: Sequence[ast.stmt], loop: _Loop | None) -> tuple[list[ast.stmt], _End]:
+        """The statements of a block of `loop`'s body, and how it ends. What cannot be reached is left out."""
+        out: list[ast.stmt] = []
+        for index, stmt in enumerate(body):
+            made, end = self.stmt(stmt, loop)
+            out += made
+            if end is _End.FALLS:
+                continue
+            if end is _End.SOME_JUMP:
+                rest, after = self.block(body[index + 1 :], loop)
+                assert loop is not None
+                if rest:
+                    self.under(out, rest, loop)
+                return out, _End.JUMPS if after is _End.JUMPS else _End.SOME_JUMP
+            return out, end
+        return out, _End.FALLS
+
+    def under(self, out: list[ast.stmt], rest: list[ast.stmt], loop: _Loop) -> None:
+        """Append `rest` for the paths through the last statement of `out` that do not jump."""
+        last = out[-1]
+        ends = self.ends.get(last)
+        if isinstance(last, ast.If) and ends is not None and set(ends) == {_End.JUMPS, _End.FALLS}:
+            into = last.orelse if ends[0] is _End.JUMPS else last.body
+            into[:] = [*(stmt for stmt in into if not isinstance(stmt, ast.Pass)), *rest]
+            return
+        loop.tests = True
+        out.append(ast.copy_location(ast.If(_name(loop.on, last), rest, []), last))
+
+    def stmt(self, stmt: ast.stmt, loop: _Loop | None) -> tuple[list[ast.stmt], _End]:
+        match stmt:
+            case ast.Break() | ast.Continue():
+                return self.jump(stmt, loop), _End.JUMPS
+            case ast.For() | ast.While():
+                return self.loop(stmt), _End.FALLS
+            case ast.If():
+                then, first = self.block(stmt.body, loop)
+                otherwise, second = self.block(stmt.orelse, loop)
+                made = _like(stmt, ast.If(stmt.test, then or [_pass(stmt)], otherwise))
+                self.ends[made] = first, second
+                return [made], first if first is second else _End.SOME_JUMP
+            case ast.With():
+                inside, end = self.block(stmt.body, loop)
+                made = _like(stmt, ast.With(stmt.items, inside or [_pass(stmt)]))
+                return [made], end
+            case _:
+                return [stmt], _End.FALLS
+
+    def jump(self, stmt: ast.Break | ast.Continue, loop: _Loop | None) -> list[ast.stmt]:
+        word = "break" if isinstance(stmt, ast.Break) else "continue"
+        if loop is None:
+            raise LanguageError(f"{word} outside of a loop", span=span_of(self.file, stmt), help="remove it")
+        mark = _set(loop.on, ast.Constant(False), stmt)
+        loop.marks.append(mark)
+        if word == "continue":
+            return [mark]
+        loop.breaks = True
+        return [_set(loop.go, ast.Constant(False), stmt), mark]
+
+    # --- loops ---
+    def loop(self, node: ast.For | ast.While) -> list[ast.stmt]:
+        """A loop, and what stands before it."""
+        if node.orelse:
+            where = span_of(self.file, node.orelse[0])
+            raise LanguageError("a loop has no else", span=where, help="write it after the loop")
+        self.loops += 1
+        loop = _Loop(node, f"go.{self.loops}", f"on.{self.loops}")
+        body, _ = self.block(node.body, loop)
+        if loop.tests:
+            body.insert(0, _set(loop.on, ast.Constant(True), node))
+        else:
+            marks = {id(mark) for mark in loop.marks}
+            body = list(_without(body, marks))
+        body = body or [_pass(node)]
+        if isinstance(node, ast.While):
+            return self.while_loop(node, loop, body)
+        path = self.path_of(node.iter.func) if isinstance(node.iter, ast.Call) else None
+        self.check(node, loop, path)
+        if not loop.breaks:
+            return [_like(node, ast.For(node.target, node.iter, body, []))]
+        start = _set(loop.go, ast.Constant(True), node)
+        if path == "static_range":
+            whole = _like(node, ast.If(_name(loop.go, node), body, []))
+            return [start, _like(node, ast.For(node.target, node.iter, [whole], []))]
+        made = _like(node, GuardedFor(node.target, node.iter, body, []))
+        made.guard = loop.go
+        return [start, made]
+
+    def while_loop(self, node: ast.While, loop: _Loop, body: list[ast.stmt]) -> list[ast.stmt]:
+        known = node.test.value if isinstance(node.test, ast.Constant) else None
+        if known is not None and not known:
+            return [_pass(node)]
+        if known is not None and not loop.breaks:
+            raise LanguageError(
+                "this loop never ends", span=span_of(self.file, node.test), help="give it a condition, or a break"
+            )
+        start: ast.expr = Condition(node.test) if known is None else ast.Constant(True)
+        if known is None:
+            again: ast.stmt = _set(loop.go, Condition(node.test), node.test)
+            if loop.breaks:
+                again = ast.copy_location(ast.If(_name(loop.go, node), [again], []), node.test)
+            body = [*body, again]
+        made = _like(node, ast.While(_name(loop.go, node.test), body, []))
+        return [_set(loop.go, start, node.test), made]
+
+    def check(self, node: ast.For, loop: _Loop, path: str | None) -> None:
+        """Raises for a jump that its loop has no place for."""
+        explicit = isinstance(node.target, ast.Tuple) or path == "while_"
+        jumps = loop.breaks or loop.marks
+        if jumps and explicit:
+            raise LanguageError(
+                "break and continue go with values that a loop carries by re-assignment",
+                span=span_of(self.file, node),
+                required="a loop without init_values=",
+                help="assign the values before the loop, and assign them again inside it",
+            )
+        if loop.breaks and path in UNORDERED:
+            raise LanguageError(
+                f"the trips of pl.{path} have no order, so that none of them ends the loop",
+                span=span_of(self.file, node.target),
+                help="use pl.range, or continue",
+            )
+
+
+def _without(body: Sequence[ast.stmt], dropped: set[int]) -> Iterator[ast.stmt]:
+    """The statements that are not among `dropped`, in nested blocks too."""
+    for stmt in body:
+        if id(stmt) in dropped:
+            continue
+        if isinstance(stmt, ast.If | ast.With):
+            stmt.body[:] = [*_without(stmt.body, dropped)] or [_pass(stmt)]
+        if isinstance(stmt, ast.If):
+            stmt.orelse[:] = _without(stmt.orelse, dropped)
+        yield stmt
+
+
+def _name(name: str, at: ast.AST) -> ast.Name:
+    return ast.copy_location(ast.Name(name, ast.Load()), at)
+
+
+def _pass(at: ast.AST) -> ast.stmt:
+    return ast.copy_location(ast.Pass(), at)
+
+
+def _set(name: str, value: ast.expr, at: ast.AST) -> ast.stmt:
+    target = ast.copy_location(ast.Name(name, ast.Store()), at)
+    if not isinstance(value, Condition):
+        ast.copy_location(value, at)
+    return ast.copy_location(ast.Assign([target], value), at)
+
+
+def _like(old: ast.stmt, new: S) -> S:
+    return ast.copy_location(new, old)

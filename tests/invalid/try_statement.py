@@ -1,0 +1,15 @@
+"""A statement that is Python but not the language."""
+
+import tilewright.language as pl
+from tilewright.ir.dtypes import FP32
+from tilewright.ir.types import TensorType
+
+ARGUMENTS = [TensorType((64, 64), FP32), TensorType((64, 64), FP32)]
+
+
+@pl.jit
+def kernel(a: pl.Tensor, out: pl.Out[pl.Tensor]):
+    try:
+        out[:] = a
+    finally:
+        pass
