@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import random
 from collections.abc import Callable
 
 import numpy as np
@@ -17,7 +15,7 @@ from tilewright.errors import AccumulatorError, CapacityError
 from tilewright.ir.layout import MemorySpace
 from tilewright.ir.types import TileType
 from tilewright.passes.memory.assign_buffers import assign_buffers
-from tilewright.passes.memory.place_buffers import Buffer, pack, peak_of, plan_addresses
+from tilewright.passes.memory.place_buffers import plan_addresses
 from tilewright.targets import load_target
 
 # --- accumulators -------------------------------------------------------------------------------------------------
@@ -258,97 +256,7 @@ def test_a_pinned_tile_that_leaves_its_memory() -> None:
     lower(parse(incore(given, PINNED.format(addr=188_416 - 4096))), load_target("ascend910b"))
 
 
-# --- packing ------------------------------------------------------------------------------------------------------
-def drawn(rng: random.Random, count: int, alignment: int = 32) -> list[Buffer]:
-    """Buffers of random sizes and lives."""
-    made: list[Buffer] = []
-    for index in range(count):
-        first = rng.randrange(0, 12)
-        size = rng.choice((1, 2, 3, 4, 6, 8)) * alignment
-        made.append(Buffer(f"b{index}", MemorySpace.VEC, size, first, first + rng.randrange(0, 8)))
-    return made
-
-
-def fresh(group: list[Buffer]) -> list[Buffer]:
-    return [Buffer(b.name, b.space, b.nbytes, b.first, b.last) for b in group]
-
-
-def best_peak(group: list[Buffer]) -> int:
-    """The least memory in which the buffers fit: every order, each buffer at its lowest gap."""
-    best = sum(b.nbytes for b in group)
-    for order in itertools.permutations(range(len(group))):
-        at: dict[int, int] = {}
-        for i in order:
-            taken = sorted((at[j], at[j] + group[j].nbytes) for j in at if group[j].meets(group[i]))
-            address = 0
-            for low, high in taken:
-                if address + group[i].nbytes <= low:
-                    break
-                address = max(address, high)
-            at[i] = address
-            if address + group[i].nbytes >= best:
-                break
-        else:
-            best = max(at[i] + group[i].nbytes for i in at)
-    return best
-
-
-def check(group: list[Buffer], capacity: int, alignment: int) -> None:
-    for buffer in group:
-        assert buffer.addr is not None and buffer.addr % alignment == 0
-        assert buffer.end <= capacity
-    for one, two in itertools.combinations(group, 2):
-        assert not one.meets(two) or one.end <= two.start or two.end <= one.start
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_what_fits_is_found(seed: int) -> None:
-    """With exactly the memory that a best packing needs, up to seven buffers are packed; with less they are not."""
-    rng = random.Random(seed)
-    group = drawn(rng, rng.randrange(2, 8))
-    best = best_peak(group)
-    assert peak_of(group) <= best
-    packed = fresh(group)
-    assert pack(packed, best, 32)
-    check(packed, best, 32)
-    assert not pack(fresh(group), best - 32, 32)
-
-
-def test_eight_buffers_whose_packing_is_known() -> None:
-    rng = random.Random(5)
-    group = drawn(rng, 8)
-    best = best_peak(group)
-    packed = fresh(group)
-    assert pack(packed, best, 32)
-    check(packed, best, 32)
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_pinned_buffers_and_alignment(seed: int) -> None:
-    rng = random.Random(seed)
-    group = drawn(rng, 12)
-    for buffer in group:
-        buffer.nbytes -= rng.choice((0, 8, 30))
-    pinned = group[0]
-    pinned.addr = 96
-    assert pack(group, 1 << 14, 32) and pinned.addr == 96
-    check(group, 1 << 14, 32)
-
-
-def test_what_does_not_fit_keeps_only_its_pins() -> None:
-    group = drawn(random.Random(1), 6)
-    group[0].addr = 64
-    assert not pack(group, 128, 32)
-    assert [buffer.addr for buffer in group] == [64, None, None, None, None, None]
-
-
-def test_ten_thousand_buffers_are_packed() -> None:
-    """Each alive for a few statements: no search over orders is needed, and a refusal needs none either."""
-    group = [Buffer(f"b{i}", MemorySpace.VEC, 32 * (1 + i % 7), 2 * i, 2 * i + 1 + i % 9) for i in range(10_000)]
-    assert pack(fresh(group), 1 << 16, 32)
-    assert not pack(fresh(group), 512, 32)
-
-
+# --- planning --------------------------------------------------------------------------------------------------------
 def test_a_long_program_is_planned() -> None:
     lines = ["x0 = pl.tile.load(a, [0, 0], [16, 64])"]
     for i in range(10_000):

@@ -51,11 +51,11 @@ def live_ranges(function: Function) -> Liveness:
     for param in function.params:
         walker.define(param.value, 0, alive)
     for value, ranges in found.ranges.items():
-        found.ranges[value] = _joined(ranges)
+        found.ranges[value] = joined(ranges)
     return found
 
 
-def _joined(ranges: list[Range]) -> list[Range]:
+def joined(ranges: list[Range]) -> list[Range]:
     """The ranges sorted and apart: what an inner branch reads may lie within what an outer one does."""
     out: list[Range] = []
     for first, last in sorted(ranges):

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING
 
+from tilewright.analysis.buffers import Buffer
 from tilewright.analysis.footprint import footprint
 from tilewright.errors import CapacityError
 from tilewright.ir.scalar import Value
 from tilewright.ir.types import TileType
 from tilewright.targets import Memory, Target
 
-if TYPE_CHECKING:
-    from tilewright.passes.memory.place_buffers import Buffer
-
 
 def capacity_error(group: list[Buffer], memory: Memory, target: Target) -> CapacityError:
     """The error for buffers of one memory that cannot be placed."""
     time = _peak_time(group)
-    live = sorted((b for b in group if b.first <= time <= b.last), key=lambda b: (-b.nbytes, b.name))
+    live = sorted((b for b in group if b.at(time)), key=lambda b: (-b.nbytes, b.name))
     capacity, total = target.capacity(live[0].space), sum(buffer.nbytes for buffer in live)
     outside = next((b for b in group if b.addr is not None and b.addr + b.nbytes > capacity), None)
     largest = _holder(outside or live[0])
@@ -39,13 +36,30 @@ def capacity_error(group: list[Buffer], memory: Memory, target: Target) -> Capac
     )
 
 
+def pinned_error(one: Buffer, two: Buffer, memory: Memory, target: Target) -> CapacityError:
+    """The error for two buffers that are pinned to the same bytes and alive together."""
+    first, second = _holder(one), _holder(two)
+    free = max(one.end, two.end)
+    free = -(-free // memory.alignment) * memory.alignment
+    return CapacityError(
+        f"{first.name!r} and {second.name!r} are pinned to the same bytes of {two.space.value} "
+        f"({memory.name} of {target.name}) and alive together",
+        span=second.span,
+        required=f"{second.name!r} outside bytes {one.start:,} to {one.end:,}",
+        found=f"{second.name!r} pinned to {two.start:,} to {two.end:,}",
+        help=f"pin it to {free:,}, or leave its address out",
+        notes=(f"pinned there too: {_describe(one)}",),
+    )
+
+
 def _counted(total: int, count: int) -> str:
     return f"{total:,} bytes" + (f" in {count} buffers" if count > 1 else "")
 
 
 def _peak_time(group: list[Buffer]) -> int:
     """The first time at which most bytes are alive."""
-    changes = sorted([(b.first, b.nbytes) for b in group] + [(b.last + 1, -b.nbytes) for b in group])
+    pieces = [(first, last, b.nbytes) for b in group for first, last in b.ranges]
+    changes = sorted(change for first, last, n in pieces for change in ((first, n), (last + 1, -n)))
     best, best_time, now = -1, 0, 0
     for index, (time, change) in enumerate(changes):
         now += change

@@ -17,7 +17,8 @@ def misfit(function: Function, target: Target) -> TilewrightError | None:
     """Why the tiles of `function`, scratch included, cannot be placed; None when they can."""
     program = Program((function,), function.name)
     try:
-        place_buffers(assign_buffers(materialize_scratch(program, target), target), target)
+        # What engines wait for changes where buffers lie, never whether they fit.
+        place_buffers(assign_buffers(materialize_scratch(program, target), target), target, engines=False)
     except (CapacityError, AccumulatorError) as error:
         return error
     return None
