@@ -133,6 +133,7 @@ def test_s2_a_consumer_that_stores_what_the_producer_loads() -> None:
     refused("S2", refusals.Shared, "second.stages[3]", first, stores_also(tiled(consumer()), "w", unknown))
     first = loads_also(tiled(producer()), "w", unknown)
     refused("S2", refusals.Shared, "second.stages[3]", first, stores_also(tiled(consumer()), "w", rows()))
+    refused("S2", refusals.Shared, "second.stages[3]", first, stores_also(tiled(consumer()), "w", unknown))
 
 
 def test_s2_a_consumer_that_loads_what_the_producer_stores() -> None:

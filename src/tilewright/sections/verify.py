@@ -137,8 +137,6 @@ def _ids(section: Section) -> Iterator[Fault]:
 
 
 def _ids_in(where: str, ids: Sequence[int], count: int, what: str) -> Iterator[Fault]:
-    if len(set(ids)) != len(ids) and what == "stage":
-        yield Fault(where, f"a {what} occurs twice")
     for id in ids:
         if not 0 <= id < count:
             yield Fault(where, f"there is no {what} {id}")
