@@ -13,7 +13,7 @@ from typing import Any, cast
 from tilewright.errors import DTypeError, LanguageError
 from tilewright.frontend.bindings import as_scalar, describe, is_number
 from tilewright.ir.dtypes import INDEX
-from tilewright.ir.scalar import Binary, BinaryKind, Expr, Scalar, UnaryKind, binary, constant_value, dtype_of, unary
+from tilewright.ir.scalar import BinaryKind, Expr, Scalar, UnaryKind, binary, constant_value, dtype_of, logic, unary
 from tilewright.ir.types import Type
 
 LARGEST = 2**63
@@ -166,7 +166,7 @@ def invert(value: object) -> object:
 
 def both(kind: BinaryKind, lhs: Scalar, rhs: Scalar) -> Scalar:
     """`lhs and rhs`, `lhs or rhs`, for conditions."""
-    return Binary(kind, lhs, rhs, dtype_of(as_condition(lhs)))
+    return logic(kind, as_condition(lhs), as_condition(rhs))
 
 
 def as_condition(scalar: Scalar) -> Scalar:

@@ -353,7 +353,18 @@ def binary(kind: BinaryKind, lhs: Scalar, rhs: Scalar) -> Scalar:
         folded = _fold_index(kind, lhs, rhs)
         if folded is not None:
             return folded
+    if kind in (BinaryKind.AND, BinaryKind.OR):
+        return logic(kind, lhs, rhs)
     return Binary(kind, lhs, rhs, BOOL if kind in _BOOLEAN else left)
+
+
+def logic(kind: BinaryKind, lhs: Scalar, rhs: Scalar) -> Scalar:
+    """`lhs and rhs`, `lhs or rhs`. A side that is known decides, or leaves the other."""
+    for known, other in ((lhs, rhs), (rhs, lhs)):
+        value = constant_value(known)
+        if value is not None:
+            return known if bool(value) is (kind is BinaryKind.OR) else other
+    return Binary(kind, lhs, rhs, BOOL)
 
 
 def minimum(lhs: Scalar, rhs: Scalar) -> Scalar:
@@ -369,6 +380,8 @@ def unary(kind: UnaryKind, operand: Scalar) -> Scalar:
     value = constant_value(operand)
     if kind is UnaryKind.NEG and value is not None:
         return constant(-value, dtype_of(operand))
+    if kind is UnaryKind.NOT and value is not None:
+        return constant(not value, BOOL)
     return Unary(kind, operand, BOOL if kind is UnaryKind.NOT else dtype_of(operand))
 
 
@@ -430,4 +443,5 @@ def substitute(scalar: Scalar, replace: Callable[[Value], Scalar]) -> Scalar:
         return binary(scalar.kind, new[0], new[1])
     if isinstance(scalar, Unary):
         return cast(new[0], scalar.dtype) if scalar.kind is UnaryKind.CAST else unary(scalar.kind, new[0])
-    return Select(new[0], new[1], new[2])
+    known = constant_value(new[0])
+    return Select(new[0], new[1], new[2]) if known is None else new[1] if known else new[2]
