@@ -132,7 +132,8 @@ def _plain(value: Any) -> Any:
 
 def read_certificate(data: object) -> Certificate:
     """A certificate from what JSON held. Raises `CertificateError`, with the place, for anything else."""
-    version = cast("dict[str, object]", data).get("format") if isinstance(data, dict) else None
+    given: object = data
+    version = cast("dict[str, object]", given).get("format") if isinstance(given, dict) else None
     if isinstance(version, int) and version != FORMAT:
         raise CertificateError(
             "the certificate has another format",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tilewright.certify.bounds import ASSUMED, GUARDED, PROVED, Bounds
 from tilewright.certify.certificate import FunctionClaim, TileClaim
-from tilewright.certify.facts import moving_edge, space_of
+from tilewright.certify.facts import moving_edge, space_of, work_kind
 from tilewright.certify.lifetimes import Lifetimes, Piece, peaks_of
 from tilewright.certify.render import Names, digests
 from tilewright.certify.verdict import Notes
@@ -83,12 +83,7 @@ class _Comparer:
         claimed = {move.statement: move for move in self.claim.moves}
         for number, stmt in self.statements.items():
             op = stmt.value if isinstance(stmt, Let) else None
-            if (
-                not isinstance(stmt, Let)
-                or not isinstance(op, Op)
-                or op.view_of is not None
-                or op.work().kind != "move"
-            ):
+            if not isinstance(stmt, Let) or not isinstance(op, Op) or op.view_of is not None or work_kind(op) != "move":
                 continue
             edge = moving_edge(op, stmt.target, self.target)
             if edge is None:

@@ -70,13 +70,13 @@ class Knowledge:
         return any(self.clock.get(engine, 0) < moment for engine, moment in item.clock)
 
     @staticmethod
-    def joined(a: Knowledge, b: Knowledge, since: int) -> Knowledge:
-        """What is known when one of two ways was taken, which parted at `since`."""
+    def joined(a: Knowledge, b: Knowledge, since: tuple[int, int]) -> Knowledge:
+        """What is known when one of two ways was taken; `since`: the moments from which on each was walked."""
         engines = a.clock.keys() | b.clock.keys()
         out = Knowledge({engine: min(a.clock.get(engine, 0), b.clock.get(engine, 0)) for engine in engines})
         out.extra = tuple(item for item in a.extra if item in b.extra)
-        out.learn_since(a, since)
-        out.learn_since(b, since)
+        out.learn_since(a, since[0])
+        out.learn_since(b, since[1])
         return out
 
 
@@ -145,35 +145,49 @@ class Bytes:
         return Bytes(starts, entries)
 
 
-class Boxes:
-    """The latest accesses to one tensor in DDR: by engine, kind and box, latest last."""
+Key = tuple[Unit, bool, Box]
+"""An engine, whether it writes, and where: of such accesses the latest stands for those before it."""
 
-    def __init__(self, entries: dict[tuple[Unit, bool, Box], Entry] | None = None) -> None:
+
+class Boxes:
+    """The latest accesses to one tensor in DDR. One key has several entries where several ways lead here."""
+
+    def __init__(self, entries: dict[Key, Entries] | None = None) -> None:
         self.entries = entries if entries is not None else {}
 
     def copy(self) -> Boxes:
         return Boxes(dict(self.entries))
 
     def earlier(self, entry: Entry) -> list[Entry]:
-        """Those of other engines, latest first, one of the two writing."""
+        """Those of other engines, one of the two writing."""
         return [
             old
-            for old in reversed(self.entries.values())
-            if old.engine != entry.engine and (old.writes or entry.writes)
+            for (engine, writes, _), found in self.entries.items()
+            if engine != entry.engine and (writes or entry.writes)
+            for old in found
         ]
 
     def note(self, entry: Entry) -> None:
+        """An access, after which those of its key need not be waited for any more."""
         assert entry.box is not None
-        key = (entry.engine, entry.writes, entry.box)
-        self.entries.pop(key, None)
-        self.entries[key] = entry
+        self.entries[entry.engine, entry.writes, entry.box] = (entry,)
+
+    def add(self, found: Entries) -> None:
+        """Accesses that may have been made, beside those that are known."""
+        for entry in found:
+            assert entry.box is not None
+            key = (entry.engine, entry.writes, entry.box)
+            self.entries[key] = tuple(dict.fromkeys((*self.entries.get(key, ()), entry)))
+
+    def all(self) -> Entries:
+        return tuple(entry for found in self.entries.values() for entry in found)
 
     @staticmethod
     def joined(a: Boxes, b: Boxes) -> Boxes:
         if a.entries == b.entries:
             return a
-        merged = sorted({*a.entries.values(), *b.entries.values()}, key=lambda entry: entry.moment)
-        out = Boxes()
-        for entry in merged:
-            out.note(entry)
+        out = a.copy()
+        for key, found in b.entries.items():
+            if a.entries.get(key) != found:
+                out.add(found)
         return out

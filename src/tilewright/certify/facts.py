@@ -126,7 +126,7 @@ def engine_of(stmt: Let, target: Target) -> Unit | None:
     op = stmt.value
     if not isinstance(op, Op) or op.view_of is not None:
         return None
-    work = op.work().kind
+    work = work_kind(op)
     ends = [space_of(value.type) for value in (stmt.target, *(value for _, value in op.operand_items()))]
     on_chip = [space for space in ends if space is not None and space is not DDR]
     if not on_chip:
@@ -145,6 +145,12 @@ def moving_edge(op: Op, made: Value, target: Target) -> Edge | None:
     if not ends or ends[0] is None or end is None:
         return None
     return target.edge(ends[0], end)
+
+
+@lru_cache(maxsize=1 << 14)
+def work_kind(op: Op) -> str:
+    """The kind of an operation's work; asked several times of each."""
+    return op.work().kind
 
 
 def turns(op: Op, made: TileType) -> bool:

@@ -20,6 +20,7 @@ from tilewright.certify.facts import (
     tiles_of,
     transfer,
     turns,
+    work_kind,
 )
 from tilewright.certify.verdict import Notes
 from tilewright.errors import Span, TilewrightError
@@ -204,23 +205,24 @@ class _Machine:
         if not self.target.has(kind.space):
             return
         found, own = layout_of(kind, self.target), self.target.layout(kind.space, kind.static_shape)
-        wanted = own
-        if turns(op, kind) and is_boxed(own):
-            wanted = _turned(own)
+        wanted = _turned(own) if is_boxed(own) and turns(op, kind) else own
+        self.notes.count += 1
+        if found == wanted:
+            return
         try:
             inferred = op.infer()
         except TilewrightError:
             return  # said under structure
         stated = inferred.view.layout if isinstance(inferred, TileType) else None
         plain_row = kind.shape[-2:-1] == (1,) and not is_boxed(found) and is_boxed(own)
-        self.notes.ask(
-            found == wanted or (stated is not None and found == stated) or plain_row,
-            "layouts",
-            f"{stmt.target.name!r} does not lie as {kind.space.value} of {self.target.name} lays it out",
-            stmt.span,
-            required=_spelled(wanted),
-            found=_spelled(found),
-        )
+        if found != stated and not plain_row:
+            self.notes.fail(
+                "layouts",
+                f"{stmt.target.name!r} does not lie as {kind.space.value} of {self.target.name} lays it out",
+                stmt.span,
+                required=_spelled(wanted),
+                found=_spelled(found),
+            )
 
     def dtypes(self, stmt: Let, op: Op, made: Value) -> None:
         form, target = op.loops, self.target
@@ -231,7 +233,7 @@ class _Machine:
             legal = target.native_cast(read[0].dtype, made.dtype)
         else:
             used = {value.dtype for value in read} or {made.dtype}
-            legal = used - {BOOL} <= target.vector_dtypes(op.work().kind, op.is_scalar_form)
+            legal = used - {BOOL} <= target.vector_dtypes(work_kind(op), op.is_scalar_form)
         self.notes.ask(
             legal,
             "dtypes",

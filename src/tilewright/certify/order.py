@@ -66,8 +66,8 @@ class _State:
         )
 
     @staticmethod
-    def joined(a: _State, b: _State, since: int) -> _State:
-        """When one of two ways was taken, which parted at `since`."""
+    def joined(a: _State, b: _State, since: tuple[int, int]) -> _State:
+        """When one of two ways was taken; `since`: the moments from which on each was walked."""
         out = _State()
         for engine in a.engines.keys() | b.engines.keys():
             one, two = (side.engines.get(engine) or Knowledge() for side in (a, b))
@@ -177,14 +177,16 @@ class _Walker:
             held.pop()
 
     def branch(self, stmt: If, place: Place) -> None:
-        start, since = self.state, self.moment
+        start = self.state
         condition = self.spelled(stmt.condition)
         left: list[_State] = []
+        since: list[int] = []
         for index, arm in enumerate(stmt.blocks()):
+            since.append(self.moment)
             self.state = start.copy() if index == 0 else start
             self.enter(stmt, index, False, arm, place.given(condition, index == 0))
             left.append(self.state)
-        self.state = _State.joined(left[0], left[1], since)
+        self.state = _State.joined(left[0], left[1], (since[0], since[1]))
 
     def loop(self, stmt: For, place: Place) -> None:
         trips, since = stmt.trip_count, self.moment
@@ -195,19 +197,19 @@ class _Walker:
         skipped = None if trips else self.state.copy()
         self.enter(stmt, 0, trips is not None, stmt.body, inside)
         if trips != 1:
-            once = None if trips else self.state.copy()
+            once, again = None if trips else self.state.copy(), self.moment
             self.carry(stmt, since)
             self.enter(stmt, 1, trips is not None, stmt.body, inside)
             if once is not None:
                 self.leave(stmt, once, since)
                 self.leave(stmt, self.state, since)
-                self.state = _State.joined(once, self.state, since)
+                self.state = _State.joined(once, self.state, (since, again))
             else:
                 self.leave(stmt, self.state, since)
         else:
             self.leave(stmt, self.state, since)
         if skipped is not None:
-            self.state = _State.joined(skipped, self.state, since)
+            self.state = _State.joined(skipped, self.state, (since, since))
 
     def carry(self, loop: For, since: int) -> None:
         """What the trip touched, as the next one sees it."""
@@ -221,10 +223,9 @@ class _Walker:
     @staticmethod
     def moved(held: Boxes, since: int, move: Callable[[Box], Box]) -> Boxes:
         out = Boxes()
-        for entry in held.entries.values():
-            if entry.moment > since and entry.box is not None and not entry.box.is_constant:
-                entry = replace(entry, box=move(entry.box))
-            out.note(entry)
+        for entry in held.all():
+            moves = entry.moment > since and entry.box is not None and not entry.box.is_constant
+            out.add((replace(entry, box=move(entry.box)) if moves and entry.box is not None else entry,))
         return out
 
     # --- statements ---
@@ -275,7 +276,7 @@ class _Walker:
         op = stmt.value
         assert isinstance(op, Op)
         touched = [(v, op.field(name).scratch) for name, v in op.operand_items() if isinstance(v.type, TileType)]
-        makes = any(access.writes and access.field in (None, op.writes) for access in op.accesses())
+        makes = bool(touched) or any(access.writes for access in op.accesses())
         if isinstance(stmt.target.type, TileType) and makes:
             touched.append((stmt.target, True))
         for value, writes in sorted(touched, key=lambda item: item[1]):
@@ -320,8 +321,12 @@ class _Walker:
         writers: dict[Value, set[Unit]] = {}
         users: dict[Value, set[Unit]] = {}
         for stmt in self.function.walk():
-            engine = self.engine(stmt) if isinstance(stmt, Let) else None
-            if engine is None or not isinstance(stmt, Let) or not isinstance(stmt.value, Op):
+            if not isinstance(stmt, Let) or not isinstance(stmt.value, Op):
+                continue
+            if not any(isinstance(value.type, TensorType) for _, value in stmt.value.operand_items()):
+                continue
+            engine = self.engine(stmt)
+            if engine is None:
                 continue
             for access in stmt.value.accesses():
                 value = None if access.field is None else getattr(stmt.value, access.field)

@@ -103,7 +103,7 @@ class Verdict:
     def _lines(self) -> Iterator[str]:
         held = ", ".join(f"{count:,} {fact}" for fact, count in self.counts.items() if count)
         if self.accepted:
-            yield f"accepted: {held or 'nothing to check'}"
+            yield f"accepted: {sum(self.counts.values()):,} facts hold ({held})"
             if self.assumptions:
                 yield "provided that, at each call,"
                 yield from (f"  {assumption}" for assumption in self.assumptions)

@@ -95,6 +95,9 @@ def compile(
     ] = None,
     level: Annotated[int, typer.Option(help="PTO: 3, addresses are ours; 2, the assembler's.")] = 3,
     sync: Annotated[str, typer.Option(metavar="auto|explicit", help="PTO: who orders the pipes of a core.")] = "auto",
+    certificate: Annotated[
+        Path | None, typer.Option(metavar="FILE.json", help="Write the certificate of the placed program, too.")
+    ] = None,
 ) -> None:
     """Compile a kernel and write what comes out.
 
@@ -108,7 +111,7 @@ def compile(
     """
     from tilewright.cli.compile import compile_kernel
 
-    compile_kernel(file, args or [], target, emit, output, level, sync)
+    compile_kernel(file, args or [], target, emit, output, level, sync, certificate)
 
 
 @app.command()
@@ -219,6 +222,51 @@ def opt(
     from tilewright.cli.opt import OptOptions, run_opt
 
     run_opt(file, args or [], OptOptions(passes, after, print_after, target, timing, list_passes))
+
+
+@app.command()
+def check(
+    program: Annotated[str, typer.Argument(metavar="PROGRAM", help="Text of a placed program.", show_default=False)],
+    certificate: Annotated[
+        Path | None, typer.Argument(metavar="[CERTIFICATE]", help="Its certificate, JSON.", show_default=False)
+    ] = None,
+    target: TargetName = "ascend910b",
+    as_json: AsJson = False,
+) -> None:
+    """Check a placed program and its certificate, trusting neither.
+
+    Spaces, layouts, edges, sizes, addresses, live ranges, bounds and the order of engines are derived from the program
+    alone. Exit code 0: accepted, with what it assumes of its arguments; 1: rejected, with the facts that fail.
+
+    \b
+    tilewright compile kernel.py -t ascend910b -o build --certificate build/kernel.cert.json
+    tilewright check build/kernel.tiles.py build/kernel.cert.json -t ascend910b
+    """
+    from tilewright.cli.check import check_program
+
+    raise typer.Exit(check_program(program, certificate, target, as_json))
+
+
+@app.command()
+def validate(
+    file: File,
+    args: Arguments = None,
+    target: TargetName = "ascend910b",
+    inputs: Annotated[int, typer.Option(min=1, help="Sets of inputs to try.")] = 2,
+    seed: Seed = 0,
+) -> None:
+    """Run the program after every pass, and compare with what was written.
+
+    Each stage runs in the interpreter on generated inputs; the placed program runs at its addresses in the memory
+    machine, and is checked with its certificate. The first pass that changes a result is named, with value and index.
+
+    \b
+    tilewright validate examples/softmax.py -t ascend910b
+    tilewright validate kernel.py:layer 64x128:f32 128x64:f32 64x64:f32 -t my_chip.toml
+    """
+    from tilewright.cli.validate import validate_kernel
+
+    validate_kernel(file, args or [], target, inputs, seed)
 
 
 @app.command()

@@ -18,7 +18,14 @@ FORMS = ("pto", "llvm", "tiles", "tensor")
 
 
 def compile_kernel(
-    file: str, specs: Sequence[str], target: str | None, emit: str, folder: Path | None, level: int, sync: str
+    file: str,
+    specs: Sequence[str],
+    target: str | None,
+    emit: str,
+    folder: Path | None,
+    level: int,
+    sync: str,
+    certificate: Path | None = None,
 ) -> None:
     """Compiles, and writes the files to `folder` or prints them. Raises `CommandError` for a form that there is not,
     and what compiling raises; nothing is written then."""
@@ -28,6 +35,10 @@ def compile_kernel(
     subject = open_subject(file)
     program = subject.program(build_arguments(subject, specs, 0))
     files = emitted(program, machine, emit, level, sync)
+    if certificate is not None:
+        from tilewright.cli.check import write_certificate
+
+        write_certificate(certificate, lower(program, machine), machine)
     if folder is not None:
         for path in write_files(folder, files):
             say(f"wrote {path}")
