@@ -7,6 +7,8 @@ from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from tilewright.certify.certificate import Certificate
+from tilewright.certify.writer import certify
 from tilewright.compiler import UNPLACED, lower
 from tilewright.errors import ArgumentError, TilewrightError
 from tilewright.ir.function import Program
@@ -32,6 +34,11 @@ class CompiledProgram:
     def program(self) -> Program:
         """The placed tile program: every tile has an address. Raises what the passes raise."""
         return lower(self.source, self.target, forward=self._forward)
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """What the placed program claims of itself, for `tilewright check` and `certify.checker.check`."""
+        return certify(self.program, self.target)
 
     @cached_property
     def unplaced(self) -> Program:
