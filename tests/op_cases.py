@@ -23,8 +23,14 @@ NUMBERS = (*FLOATS, INT8, INT32)
 ELEMENTS = (*NUMBERS, BOOL)
 BOTH = (Level.TENSOR, Level.TILE)
 TILE = (Level.TILE,)
-FULL = {"M": (32, 32), "N": (48, 48), "K": (64, 64), "1": (1, 1)}
-TAIL = {"M": (32, 17), "N": (48, 15), "K": (64, 33), "1": (1, 1)}
+FULL = {
+    "M": (32, 32), "N": (48, 48), "K": (64, 64), "1": (1, 1), "B": (2, 2),
+    "m": (16, 16), "n": (32, 32), "j": (12, 12), "Q": (64, 64), "q": (24, 24),
+}  # fmt: skip
+TAIL = {
+    "M": (32, 17), "N": (48, 15), "K": (64, 33), "1": (1, 1), "B": (2, 2),
+    "m": (16, 9), "n": (32, 7), "j": (12, 3), "Q": (64, 42), "q": (24, 6),
+}  # fmt: skip
 """(physical, valid) extents by letter."""
 Sizes = dict[str, tuple[int, int]]
 Pair = tuple[int, int]
@@ -45,6 +51,9 @@ def boolean(dtype: DType) -> DType:
     return BOOL
 
 
+Draw = Callable[[tuple[int, ...], int], Any]
+
+
 @dataclass(frozen=True)
 class Case:
     """`operands`: for each, its dimensions by letter and its dtype (None: the one under test; `ddr`: a tensor at
@@ -59,6 +68,10 @@ class Case:
     tolerance: float = 0.0
     operand_dtypes: tuple[DType | None, ...] = ()
     ddr: tuple[int, ...] = ()
+    draw: tuple[Draw | None, ...] = ()
+    """for each operand, what draws it from a shape and a seed; None: small integers"""
+    sized_formula: bool = False
+    """whether `formula` takes the valid rows and columns, for want of an operand"""
 
 
 def wide(array: Any) -> Any:
@@ -335,13 +348,20 @@ def creations() -> None:
 
 
 def base_name(case: str) -> str:
-    """The registered name that a case is about."""
+    """The registered name that a case is about: the longest that it begins with."""
     parts = case.split("_")
-    while parts and "_".join(parts).rstrip("0123456789") not in KNOWN:
+    while parts:
+        for name in ("_".join(parts), "_".join(parts).rstrip("0123456789")):
+            if name in KNOWN:
+                return name
         parts.pop()
-    return "_".join(parts).rstrip("0123456789")
+    return ""
 
 
 for add_cases in (pairs, ones, choices, reductions, broadcasts, casts, products, movements, views, creations):
     add_cases()
 KNOWN = frozenset(registry())
+
+import op_cases_more  # noqa: E402  # it adds to the cases above
+
+assert op_cases_more.CASES is CASES

@@ -22,7 +22,7 @@ DTYPES = (FP32, INT32, BF16, BOOL, UINT8, INT8)
 SCALARS = ((16, 16), (0, 0), (8, 8), (16, 1), (32, 32), (2, 16, 16), (0, 0, 0), (256,), (0,))
 NUMBERS = (0, 4, Const(1.5, FP32), Const(3, INT32), Const(1.5, BF16), Const(True, BOOL))
 STATIC: tuple[Any, ...] = (
-    BF16, INT32, FP32, True, 1, 0, 2, "round", "floor", Pad.ZERO, Pad.MAX, MemorySpace.VEC, MemorySpace.MAT,
+    BF16, INT32, FP32, True, 1, 0, 2, 16, "round", "floor", Pad.ZERO, Pad.MAX, MemorySpace.VEC, MemorySpace.MAT,
     BLayout.COL_MAJOR, SLayout.ROW_MAJOR, (0,), (1,), "row", 1.5,
 )  # fmt: skip
 TRIES = 60_000
@@ -41,7 +41,8 @@ def _operands(name: str, level: Level, field: Field) -> Iterator[Any]:
         (TensorType,) if level is Level.TENSOR else (TileType,)
     )
     # An operation between levels (load, store) says which of its operands is the tensor by its name.
-    kinds: tuple[Any, ...] = (TensorType,) if "tensor" in name else both
+    kinds: tuple[Any, ...] = (TensorType,) if "tensor" in name else (TensorType, *both) if field.ddr else both
+    kinds = tuple(dict.fromkeys(kinds))
     for kind, dtype, shape in product(kinds, DTYPES, SHAPES):
         yield Value(name, kind(shape, dtype))
     if field.scalar:

@@ -27,6 +27,7 @@ from tilewright.passes.tensor.convert_tensor_to_tile import convert_tensor_to_ti
 from tilewright.passes.tensor.inline import inline
 from tilewright.passes.tensor.outline_sections import outline_sections
 from tilewright.passes.tensor.unroll import unroll
+from tilewright.passes.tile.expand import expand
 from tilewright.passes.tile.flatten_tiles import flatten_tiles
 from tilewright.passes.tile.infer_spaces import infer_spaces
 from tilewright.passes.tile.legalize_dtypes import legalize_dtypes
@@ -68,6 +69,10 @@ def unplaced(program: Program, target: Target, forward: bool = True) -> Iterator
     # dimension. Tiles that the user wrote stay, and are told apart before conversion makes more of them.
     program = partition(program, target, written)
     yield "partition", program
+    # After partition, which knows how to cut operations and not the loops that they are made of; before tiles are
+    # flattened, since matrices of a batch are told apart by their leading dimension.
+    program = expand(program, target)
+    yield "expand", program
     # Before any space is chosen: memories are laid out in two dimensions.
     program = flatten_tiles(program)
     yield "flatten_tiles", program
@@ -133,7 +138,7 @@ def _judged(function: Function, target: Target) -> Price | str:
     after = given = Program((function,), function.name)
     found = Price()
     try:
-        for name, after in placed(flatten_tiles(partition(given, target)), target):
+        for name, after in placed(flatten_tiles(expand(partition(given, target), target)), target):
             if name == "legalize_moves":
                 found = price_of(after, target)
             if name == "pipeline":
@@ -152,6 +157,7 @@ PASSES: dict[str, Callable[[Program, Target], Program]] = {
     "convert_tensor_to_tile": convert_tensor_to_tile,
     "forward_templates": lambda program, target: forward_sections(program, target, judge(target)),
     "partition": partition,
+    "expand": expand,
     "flatten_tiles": lambda program, _: flatten_tiles(program),
     "tile_matmul": tile_matmul,
     "infer_spaces": infer_spaces,

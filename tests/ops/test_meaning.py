@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from op_cases import CASES, FULL, TAIL, Case, Sizes, base_name, choose, wide
+from op_cases import CASES, FULL, TAIL, Case, Draw, Sizes, base_name, choose, wide
 from support import exact_ints, poison
 
 from tilewright.execute.interpreter import Data, Interpreter
@@ -29,11 +29,14 @@ def walk() -> Iterator[Any]:
                     yield pytest.param(case, level, dtype, size, id=f"{level.value}.{name}-{dtype}-{label}")
 
 
-def operand_of(letters: str, dtype: DType, level: Level, sizes: Sizes, seed: int) -> tuple[Value, Data, Any]:
+def operand_of(
+    letters: str, dtype: DType, level: Level, sizes: Sizes, seed: int, draw: Draw | None = None
+) -> tuple[Value, Data, Any]:
     """A value, its data with poison outside the valid part, and the valid part."""
     physical = tuple(sizes[letter][0] for letter in letters)
     valid = tuple(sizes[letter][1] for letter in letters)
-    array = exact_ints(valid, np.dtype(dtype.numpy), seed)
+    array = exact_ints(valid, np.dtype(dtype.numpy), seed) if draw is None else draw(valid, seed)
+    array = array.astype(np.dtype(dtype.numpy))
     if level is Level.TENSOR:
         return Value(f"a{seed}", TensorType(valid, dtype)), Data(array, np.ones(valid, np.bool_)), array.copy()
     whole, defined = poison(physical, np.dtype(dtype.numpy)), np.zeros(physical, np.bool_)
@@ -59,15 +62,17 @@ def as_dtype(exact: Any, dtype: DType) -> Any:
 def test_meaning(case: Case, level: Level, dtype: DType, sizes: Sizes) -> None:
     with np.errstate(all="ignore"):
         own = case.operand_dtypes or (None,) * len(case.operands)
+        draws = case.draw or (None,) * len(case.operands)
         given = [
-            operand_of(letters, kind or dtype, Level.TENSOR if i in case.ddr else level, sizes, i)
-            for i, (letters, kind) in enumerate(zip(case.operands, own, strict=True))
+            operand_of(letters, kind or dtype, Level.TENSOR if i in case.ddr else level, sizes, i, draw)
+            for i, (letters, kind, draw) in enumerate(zip(case.operands, own, draws, strict=True))
         ]
         op = case.build(level, dtype, sizes, *(value for value, _, _ in given))
         kind = op.infer()
         found = MACHINE.op(op, kind, {value: data for value, data, _ in given})
         formula = cast("Callable[..., Any]", case.formula)
-        expected: Any = as_dtype(formula(*(wide(valid) for _, _, valid in given)), case.result(dtype))
+        arrays = (sizes["M"][1], sizes["N"][1]) if case.sized_formula else [wide(valid) for _, _, valid in given]
+        expected: Any = as_dtype(formula(*arrays), case.result(dtype))
     assert kind.dtype is case.result(dtype)
     if not isinstance(found, Data):
         assert found == expected
@@ -79,7 +84,7 @@ def test_meaning(case: Case, level: Level, dtype: DType, sizes: Sizes) -> None:
     assert found.array.dtype == np.dtype(kind.dtype.numpy)
     assert found.defined[corner].all()
     result = found.array[corner]
-    if not case.operands:
+    if not case.operands and not case.sized_formula:
         expected = expected + np.zeros_like(result)
     assert result.shape == expected.shape
     if case.tolerance:

@@ -10,7 +10,7 @@ from tilewright.codegen.pto import writer
 from tilewright.codegen.pto.forms import FORMS
 from tilewright.codegen.pto.registry import SPECIAL
 from tilewright.ir.loops import Special
-from tilewright.ir.op import Level, Op, Unsupported, registry
+from tilewright.ir.op import Expanded, Level, Op, Unsupported, registry
 
 REGISTERED = (ops, writer)
 """Importing these registers the operations, and the functions that write them."""
@@ -20,10 +20,12 @@ CLASSES = sorted({cls for cls in registry().values() if Level.TILE in cls.levels
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.name)
 def test_pto_has_one_way_to_write_it(cls: type[Op]) -> None:
     spelled = cls.spelling.pto
-    ways = [isinstance(spelled, str), cls in SPECIAL, isinstance(spelled, Unsupported)]
+    ways = [isinstance(spelled, str), cls in SPECIAL, isinstance(spelled, Unsupported | Expanded)]
     assert sum(ways) == 1, f"{cls.name}: spelling {spelled!r}, function {SPECIAL.get(cls)}"
     if isinstance(spelled, Unsupported):
         assert spelled.reason
+    if isinstance(spelled, Expanded):
+        assert spelled.made_of
 
 
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.name)
@@ -47,4 +49,4 @@ def test_functions_are_for_operations_that_exist() -> None:
 def test_native_code_has_one_way_to_make_it(cls: type[Op]) -> None:
     """A loop form that says everything, or a function for the class; a view needs neither."""
     plain = cls.loops is not None and not isinstance(cls.loops, Special)
-    assert plain or supported(cls) or cls.view_of is not None, cls.name
+    assert plain or supported(cls) or cls.view_of is not None or cls.expand is not Op.expand, cls.name

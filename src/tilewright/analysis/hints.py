@@ -1,7 +1,8 @@
 """Performance hints: what costs cycles, or stayed as it was written, and why. A hint never replaces an error.
 
 A pass that has something to say offers a function `plan_*` that decides without rewriting; its plan carries `hints`,
-which `explain` prints. Codes are stable: ``PH-AT-…`` about tiles of products, ``PH-MR-…`` about memory.
+which `explain` prints. Codes are stable: ``PH-AT-…`` about tiles of products, ``PH-EX-…`` about
+what is done element by element, ``PH-MR-…`` about memory.
 """
 
 from __future__ import annotations

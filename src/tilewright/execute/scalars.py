@@ -12,6 +12,22 @@ import numpy as np
 from tilewright.ir.dtypes import BOOL, INDEX, DType
 from tilewright.ir.scalar import Binary, BinaryKind, Const, Expr, Scalar, Select, Unary, UnaryKind, Value
 
+
+def _width(value: Any) -> int:
+    """Bits of an integer: INDEX ones are Python's."""
+    return INDEX.bits if isinstance(value, int) else 8 * int(np.asarray(value).itemsize)
+
+
+def _shifted(value: int, places: int, width: int, *, left: bool) -> Any:
+    """`value` shifted within `width` bits, as two's complement."""
+    if not 0 <= places < width:
+        return 0 if left or value >= 0 else -1
+    if not left:
+        return value >> places
+    wrapped = (value << places) & ((1 << width) - 1)
+    return wrapped - (1 << width) if wrapped >> (width - 1) else wrapped
+
+
 BINARY: dict[BinaryKind, Callable[[Any, Any], Any]] = {
     BinaryKind.ADD: operator.add,
     BinaryKind.SUB: operator.sub,
@@ -29,6 +45,11 @@ BINARY: dict[BinaryKind, Callable[[Any, Any], Any]] = {
     BinaryKind.NE: operator.ne,
     BinaryKind.AND: lambda a, b: bool(a) and bool(b),
     BinaryKind.OR: lambda a, b: bool(a) or bool(b),
+    BinaryKind.BIT_AND: lambda a, b: a & b,
+    BinaryKind.BIT_OR: lambda a, b: a | b,
+    BinaryKind.BIT_XOR: lambda a, b: a ^ b,
+    BinaryKind.SHL: lambda a, b: _shifted(int(a), int(b), _width(a), left=True),
+    BinaryKind.SHR: lambda a, b: _shifted(int(a), int(b), _width(a), left=False),
 }
 UNARY: dict[UnaryKind, Callable[[Any], Any]] = {
     UnaryKind.NEG: operator.neg,

@@ -29,8 +29,9 @@ from tilewright.frontend.context import Context
 from tilewright.frontend.forms import FORMS, call_builtin, condition
 from tilewright.frontend.jumps import Condition
 from tilewright.frontend.kernels import as_one, call_kernel
-from tilewright.frontend.operations import Arguments, call_operation
+from tilewright.frontend.operations import Arguments
 from tilewright.frontend.operators import operate, unary
+from tilewright.frontend.spellings import call_spelled
 from tilewright.frontend.subscripts import array_attribute, subscript
 from tilewright.frontend.syntax import FunctionSource
 from tilewright.ir.op import is_array
@@ -294,7 +295,7 @@ def _entry(source: Any) -> FunctionSource:
 def _call_language(context: Context, path: str, node: ast.Call, statement: bool) -> object:
     found = language.operation(path)
     if found is not None:
-        return call_operation(context, path, *found, Arguments(context, node), statement)
+        return call_spelled(context, path, *found, Arguments(context, node), statement)
     instead = language.UNSUPPORTED_WORDS.get(path)
     if instead is None and path == "yield_":
         instead = "assign it as the last statement of a loop or branch: x = pl.yield_(y)"

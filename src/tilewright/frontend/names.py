@@ -31,7 +31,10 @@ NAMESPACES = {"tensor": Level.TENSOR, "tile": Level.TILE, "system": None, "array
 ALIASES: dict[str, tuple[str, Level | None]] = {
     "create_tensor": ("create", Level.TENSOR),
     "create_tile": ("create", Level.TILE),
+    "create_l1": ("create", Level.TENSOR),
     "arange": ("ci", None),
+    "gather_compare": ("gather_compare_indices", None),
+    "mrgsort": ("mrgsort_format2", None),
 }
 """Names that stand for an operation under another name, and the form that they fix."""
 

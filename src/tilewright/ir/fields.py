@@ -42,6 +42,7 @@ class Field:
     scalar: bool = False
     scratch: bool = False
     variadic: bool = False
+    ddr: bool = False
     name: str = ""
 
     @property
@@ -57,11 +58,13 @@ def operand(
     aliases: tuple[str, ...] = (),
     scalar: bool = False,
     scratch: bool = False,
+    ddr: bool = False,
 ) -> Any:
     """A tensor or tile. `spaces`: the memories in which the tile form reads it, preferred first; empty accepts any.
+    `ddr`: the tile form also takes a tensor, and leaves it in DDR.
     `scalar=True`: a scalar may stand there instead, which is the op's scalar form."""
     return Field(
-        Kind.OPERAND, spaces, None if scratch and default is ... else default, levels, aliases, scalar, scratch
+        Kind.OPERAND, spaces, None if scratch and default is ... else default, levels, aliases, scalar, scratch, ddr=ddr
     )
 
 

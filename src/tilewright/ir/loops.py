@@ -79,9 +79,11 @@ class Contract:
 
 @dataclass(frozen=True, slots=True)
 class Special:
-    """No loop form: each backend registers code for the class."""
+    """No loop form: each backend registers code for the class, or the class says what it is made of (`Op.expand`).
+    `rowwise`: each row of the result depends on the same row of each operand only."""
 
     reason: str
+    rowwise: bool = False
 
 
 LoopForm = Elementwise | Reduce | Index | Update | Contract | Special

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import Enum
-from typing import Any, ClassVar, Protocol, Self, cast, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, cast, dataclass_transform
 
 import numpy as np
 import numpy.typing as npt
@@ -33,11 +33,14 @@ from tilewright.ir.loops import LoopForm
 from tilewright.ir.scalar import Scalar, Shape, Value, substitute, values_in
 from tilewright.ir.types import TileType, Type
 
+if TYPE_CHECKING:
+    from tilewright.ir.expansion import Expansion
+
 __all__ = [
     "Field", "Kind", "Level", "attribute", "operand", "scalar", "scalars",
     "Array", "Effect", "FromAttribute", "Inherit", "LoweringContext", "Needs", "Op", "OpMeta", "ResultSpace",
-    "Access", "Spelling", "Unsupported", "Work", "is_array", "lookup", "numpy_dtype", "operand_values", "registry",
-    "scalars_of", "unsupported", "whole_access",
+    "Access", "Expanded", "Spelling", "Unsupported", "Work", "is_array", "lookup", "numpy_dtype", "operand_values",
+    "registry", "scalars_of", "unsupported", "whole_access",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
@@ -85,12 +88,20 @@ def unsupported(reason: str) -> Unsupported:
 
 
 @dataclass(frozen=True, slots=True)
+class Expanded:
+    """A backend has no instruction for the operation; `made_of` says what stands there instead."""
+
+    made_of: str
+
+
+@dataclass(frozen=True, slots=True)
 class Spelling:
     """How backends spell the operation. A string is the mnemonic of a one-line form (`pto`, and `pto_scalar` when an
-    operand is a scalar); `Unsupported` says why there is none; None: the backend has a function of its own for it."""
+    operand is a scalar); `Unsupported` says why there is none; `Expanded`, what it is replaced by before it gets there;
+    None: the backend has a function of its own for it."""
 
-    pto: str | Unsupported | None = None
-    pto_scalar: str | Unsupported | None = None
+    pto: str | Unsupported | Expanded | None = None
+    pto_scalar: str | Unsupported | Expanded | None = None
 
 
 class Needs:
@@ -333,6 +344,17 @@ class Op(metaclass=OpMeta):
         dimensions are multiplied into rows. By default only the operands change; operations that state shapes or
         positions in a tile override it. Raises `UnsupportedError` where rows and columns cannot say it."""
         return self.with_operands(replace)
+
+    def expand(self, to: Expansion) -> Scalar:
+        """The result of the operation made of simpler ones. A class that states it has no code of its own in any
+        backend: it is replaced while tiles may still have any number of dimensions."""
+        raise AssertionError(f"{self.name} is not made of other operations")
+
+    @property
+    def is_expanded(self) -> bool:
+        """Whether this operation is replaced by what `expand` gives: where its class states that, unless it says
+        otherwise."""
+        return type(self).expand is not Op.expand
 
     def matrices(self) -> Shape:
         """Of a transfer of several matrices between DDR and the chip: how many, per leading dimension. Else empty."""

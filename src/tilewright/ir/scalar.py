@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 class BinaryKind(Enum):
-    """Two-operand arithmetic; the value is how it prints (a name is printed as a call)."""
+    """Two-operand arithmetic; the value is how it prints (a name is printed as a call).
+
+    `SHL` and `SHR` of integers shift by any number of places: from the width of the dtype on, and by a negative number,
+    nothing of the left side is left but its sign, which `SHR` of a signed one keeps."""
 
     ADD = "+"
     SUB = "-"
@@ -37,6 +40,11 @@ class BinaryKind(Enum):
     NE = "!="
     AND = "and"
     OR = "or"
+    BIT_AND = "&"
+    BIT_OR = "|"
+    BIT_XOR = "^"
+    SHL = "<<"
+    SHR = ">>"
 
     @property
     def is_comparison(self) -> bool:

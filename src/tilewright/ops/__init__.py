@@ -1,6 +1,30 @@
 """The operations. Importing this package registers every op class; `ir.op.registry()` lists them."""
 
-from tilewright.ops import broadcast, cast, create, elementwise, matmul, movement, pad, parts, reduce, select, shape
+from tilewright.ops import (
+    batch,
+    bits,
+    bitwise,
+    broadcast,
+    cast,
+    create,
+    elementwise,
+    functions,
+    gather,
+    generate,
+    joins,
+    matmul,
+    movement,
+    pad,
+    partial,
+    parts,
+    position,
+    reduce,
+    rows,
+    scatter,
+    select,
+    shape,
+    sort,
+)
 from tilewright.ops.broadcast import ColExpand, Expands, RowExpand
 from tilewright.ops.cast import Cast
 from tilewright.ops.create import Create, Full
@@ -11,7 +35,9 @@ from tilewright.ops.select import Cmp, Sel
 from tilewright.ops.shape import Reshape, SetValidShape, Slice, Transpose, TransposeView
 
 __all__ = [
-    "broadcast", "cast", "create", "elementwise", "matmul", "movement", "pad", "parts", "reduce", "select", "shape",
+    "batch", "bits", "bitwise", "broadcast", "cast", "create", "elementwise", "functions", "gather", "generate",
+    "joins", "matmul", "movement", "pad", "partial", "parts", "position", "reduce", "rows", "scatter", "select",
+    "shape", "sort",
     "Assemble", "Cast", "Cmp", "ColExpand", "Create", "Expands", "Extract", "Full", "Load", "Matmul", "MatmulAcc",
     "MatmulBias", "Move", "Read", "Reshape", "RowExpand", "Sel", "SetValidShape", "Slice", "Store", "Transpose",
     "TransposeView", "Write",

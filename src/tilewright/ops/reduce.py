@@ -120,6 +120,13 @@ class RowSum(RowReduce, name="row_sum", result_space=VEC):
     loops = Reduce(BinaryKind.ADD, axis=1)
 
 
+def running_product(array: Any, axis: int) -> Any:
+    """The product along `axis`, element after element, that axis kept with extent 1; 1 of no elements."""
+    if array.shape[axis] == 0:
+        return np.prod(array, axis=axis, keepdims=True, dtype=array.dtype)
+    return np.take(np.multiply.accumulate(array, axis=axis, dtype=array.dtype), [-1], axis=axis)
+
+
 class RowMax(RowReduce, name="row_max", result_space=VEC):
     """``out[i, 0] = max_j tile[i, j]``."""
 
@@ -134,6 +141,14 @@ class RowMin(RowReduce, name="row_min", result_space=VEC):
     formula = _minimum
     spelling = Spelling()
     loops = Reduce(BinaryKind.MIN, axis=1)
+
+
+class RowProd(RowReduce, name="row_prod", result_space=VEC):
+    """``out[i, 0]`` is the product of ``tile[i, j]``, in order of j; FP16 and BF16 in FP32, rounded once."""
+
+    formula = running_product
+    spelling = Spelling()
+    loops = Reduce(BinaryKind.MUL, axis=1)
 
 
 class ColSum(ColReduce, name="col_sum", result_space=VEC):
@@ -159,3 +174,11 @@ class ColMin(ColReduce, name="col_min", result_space=VEC):
     formula = _minimum
     spelling = Spelling(pto="pto.tcolmin")
     loops = Reduce(BinaryKind.MIN, axis=0)
+
+
+class ColProd(ColReduce, name="col_prod", result_space=VEC):
+    """``out[0, j]`` is the product of ``tile[i, j]``, in order of i; FP16 and BF16 in FP32, rounded once."""
+
+    formula = running_product
+    spelling = Spelling(pto="pto.tcolprod")
+    loops = Reduce(BinaryKind.MUL, axis=0)

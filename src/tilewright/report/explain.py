@@ -27,6 +27,7 @@ from tilewright.ir.storage import roots_of
 from tilewright.ir.types import TensorType, TileType
 from tilewright.passes.memory.place_buffers import Buffer, collect_buffers
 from tilewright.passes.tile.infer_spaces import plan_of
+from tilewright.passes.tile.expand import plan_expansion
 from tilewright.passes.tile.pipeline import plan_pipelines
 from tilewright.passes.tile.tile_matmul import plan_tiles
 from tilewright.report.model import (
@@ -87,7 +88,11 @@ def _hints(stages: dict[str, Program], target: Target) -> tuple[str, ...]:
     def given_to(name: str) -> Program:
         return stages[names[names.index(name) - 1]]
 
-    found = (*plan_tiles(given_to("tile_matmul"), target).hints, *plan_pipelines(given_to("pipeline"), target).hints)
+    found = (
+        *plan_expansion(given_to("expand"), target).hints,
+        *plan_tiles(given_to("tile_matmul"), target).hints,
+        *plan_pipelines(given_to("pipeline"), target).hints,
+    )
     return tuple(dict.fromkeys(map(str, found)))
 
 

@@ -14,7 +14,7 @@ from tilewright import ops
 from tilewright.ir.dtypes import DType
 from tilewright.ir.layout import MemorySpace
 from tilewright.ir.loops import Contract, Elementwise, Index, LoopForm, Reduce, Special, Update
-from tilewright.ir.op import Field, FromAttribute, Inherit, Level, Op, Spelling, Unsupported, registry
+from tilewright.ir.op import Expanded, Field, FromAttribute, Inherit, Level, Op, Spelling, Unsupported, registry
 
 PAGE = Path(__file__).parents[3] / "docs" / "ops.md"
 
@@ -30,7 +30,8 @@ result to its dtype, half to even.
 Columns. *Memories*: what each operand may be in, the preferred one first, and where the result is. *Valid*: which part
 of the result has meaning. *Buffer*: what the result may share: `in place` the buffer of an operand that dies, except
 those named; `writes x` always that of x; `view of x` moves nothing. *PTO*: the instruction; "own code" where the
-backend has a function for it. Operands in brackets are scratch, which the compiler provides.
+backend has a function for it, or what stands there instead of an instruction. Operands in brackets are scratch, which
+the compiler provides.
 """
 
 TABLE_HEAD = """\
@@ -155,7 +156,13 @@ def _pto(spelling: Spelling) -> str:
     forms = [form for form in (spelling.pto, spelling.pto_scalar) if form is not None]
     if not forms:
         return "own code"
-    return ", ".join(form.reason if isinstance(form, Unsupported) else f"`{form}`" for form in forms)
+    return ", ".join(dict.fromkeys(map(_spelled, forms)))
+
+
+def _spelled(form: str | Unsupported | Expanded) -> str:
+    if isinstance(form, str):
+        return f"`{form}`"
+    return form.reason if isinstance(form, Unsupported) else form.made_of
 
 
 def main() -> None:

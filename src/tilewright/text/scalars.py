@@ -15,7 +15,9 @@ from tilewright.ir.scalar import Binary, BinaryKind, Const, Scalar, Select, Unar
 
 Name = Callable[[Value], str]
 
-_CONDITIONAL, _OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _NEGATIVE, _ATOM = range(1, 10)
+_CONDITIONAL, _OR, _AND, _NOT, _COMPARE, _BIT_OR, _BIT_XOR, _BIT_AND, _SHIFT, _SUM, _PRODUCT, _NEGATIVE, _ATOM = range(
+    1, 14
+)
 
 _BINDS = {
     BinaryKind.ADD: _SUM,
@@ -26,6 +28,11 @@ _BINDS = {
     BinaryKind.MOD: _PRODUCT,
     BinaryKind.AND: _AND,
     BinaryKind.OR: _OR,
+    BinaryKind.BIT_AND: _BIT_AND,
+    BinaryKind.BIT_OR: _BIT_OR,
+    BinaryKind.BIT_XOR: _BIT_XOR,
+    BinaryKind.SHL: _SHIFT,
+    BinaryKind.SHR: _SHIFT,
 }
 
 

@@ -32,6 +32,9 @@ _ROUNDINGS = {
 }  # fmt: skip
 
 
+_BITS = {BinaryKind.BIT_AND: "and", BinaryKind.BIT_OR: "or", BinaryKind.BIT_XOR: "xor"}
+
+
 def is_unsigned(dtype: DType) -> bool:
     return dtype.kind in ("uint", "bool")
 
@@ -81,6 +84,10 @@ class Arithmetic:
             return at.rounded(at.binary(_FLOAT[kind], "float", a, b), dtype)
         if kind in _INTEGER:
             return at.binary(_INTEGER[kind], register_type(dtype), a, b)
+        if kind in _BITS:
+            return at.binary(_BITS[kind], register_type(dtype), a, b)
+        if kind in (BinaryKind.SHL, BinaryKind.SHR):
+            return self.shift(kind, a, b, dtype)
         return self.floor_division(kind, a, b, dtype)
 
     def compare(self, kind: BinaryKind, a: str, b: str, dtype: DType) -> str:
@@ -102,6 +109,17 @@ class Arithmetic:
         # The comparison is false with NaN, which chose b: right unless a is the NaN.
         nan = self.at.b.value(f"fcmp uno {self.at.type('float')} {a}, {a}")
         return self.at.select(nan, "float", a, chosen)
+
+    def shift(self, kind: BinaryKind, a: str, b: str, dtype: DType) -> str:
+        """`a` shifted by `b` places; only its sign is left where the processor's own shift would not be defined."""
+        at, element = self.at, register_type(dtype)
+        inside = at.b.value(f"icmp ult {at.type(element)} {b}, {at.const(element, dtype.bits)}")
+        if kind is BinaryKind.SHR and not is_unsigned(dtype):
+            places = at.select(inside, element, b, at.const(element, dtype.bits - 1))
+            return at.binary("ashr", element, a, places)
+        places = at.select(inside, element, b, at.const(element, 0))
+        shifted = at.binary("shl" if kind is BinaryKind.SHL else "lshr", element, a, places)
+        return at.select(inside, element, shifted, at.const(element, 0))
 
     def floor_division(self, kind: BinaryKind, a: str, b: str, dtype: DType) -> str:
         """Quotient rounded down, or the remainder that has the divisor's sign; 0 where the divisor is 0."""

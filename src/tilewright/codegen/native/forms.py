@@ -176,7 +176,8 @@ def update(scope: Scope, op: Op, form: Update, target: Place, extents: Extents) 
     found = affine_map(op, form.map, len(extents))
     written = next((access for access in accesses if access.writes), None)
     region = None if written is None else scope.indices(written.extents)
-    if found is not None and (region is None or _covers(found, extents, region)):
+    steps = found is not None and any(step not in (0, 1) for row in found.coefficients for step in row)
+    if found is not None and (region is None or steps or _covers(found, extents, region)):
         copy(scope, source, found.window(scope, target, extents), extents, combine)
         return
     if region is None or written is None:

@@ -129,10 +129,10 @@ class Operations:
         if found is not None:
             if op.view_of is not None:
                 self.checks.window(op, found, kind.shape, given, span)
-            return found.window(self.scope, source, shape)
+            return replace(found.window(self.scope, source, shape), dtype=kind.dtype)
         if not reinterprets(op):
             raise VerifyError(f"{op.qualified_name} is no view that native code knows", span=op.span)
-        return replace(source, shape=shape, strides=row_major(self.scope.b, shape))
+        return replace(source, dtype=kind.dtype, shape=shape, strides=row_major(self.scope.b, shape))
 
     # --- what -----------------------------------------------------------------------------------------------------
     def form(self, op: Op, out: Place, target: Value) -> None:

@@ -15,6 +15,7 @@ from tilewright.ir.op import Op
 from tilewright.ir.scalar import Scalar, Shape, Value, dtype_of, linear_terms, values_in
 from tilewright.ir.types import ScalarType
 from tilewright.ops import Reshape
+from tilewright.ops.bits import ReinterpretView
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,4 +167,4 @@ def affine_map(op: Op, index_map: Callable[..., Shape], rank: int) -> AffineMap 
 
 def reinterprets(op: Op) -> bool:
     """Whether a view has its elements in the row-major order of its operand, in another shape."""
-    return isinstance(op, Reshape)
+    return isinstance(op, Reshape | ReinterpretView)

@@ -28,6 +28,7 @@ from tilewright.ir.scalar import (
 _INTEGER = {
     BinaryKind.ADD: "addi", BinaryKind.SUB: "subi", BinaryKind.MUL: "muli",
     BinaryKind.MIN: "minsi", BinaryKind.MAX: "maxsi", BinaryKind.AND: "andi", BinaryKind.OR: "ori",
+    BinaryKind.BIT_AND: "andi", BinaryKind.BIT_OR: "ori", BinaryKind.BIT_XOR: "xori",
 }  # fmt: skip
 _FLOAT = {
     BinaryKind.ADD: "addf", BinaryKind.SUB: "subf", BinaryKind.MUL: "mulf", BinaryKind.DIV: "divf",
@@ -165,6 +166,8 @@ class Arithmetic:
             return self._define("is", f"{word}, {lhs}, {rhs} : {spelled}")
         if kind in (BinaryKind.FLOORDIV, BinaryKind.MOD) and not operand_dtype.is_float:
             return self._division(scalar, lhs, rhs, spelled)
+        if kind in (BinaryKind.SHL, BinaryKind.SHR):
+            return self._shift(kind, lhs, rhs, scalar.rhs, operand_dtype)
         word = (_FLOAT if operand_dtype.is_float else _INTEGER).get(kind)
         if word is None:
             raise UnsupportedError(f"PTO text has no {kind.value!r} of {operand_dtype}", found=repr(scalar))
@@ -180,6 +183,23 @@ class Arithmetic:
             return quotient
         product = self._define("s", f"arith.muli {quotient}, {rhs} : {spelled}")
         return self._define("s", f"arith.subi {lhs}, {product} : {spelled}")
+
+    def _shift(self, kind: BinaryKind, lhs: str, rhs: str, places: Scalar, dtype: DType) -> str:
+        """A shift by places that the plain instruction defines; by others only the sign is left."""
+        spelled, bits, known = element_name(dtype), 32 if dtype is INDEX else dtype.bits, constant_value(places)
+        word = "shli" if kind is BinaryKind.SHL else "shrsi"
+        if known is not None and 0 <= known < bits:
+            return self._define("s", f"arith.{word} {lhs}, {rhs} : {spelled}")
+        zero, width, last = (self.constant(number, dtype) for number in (0, bits, bits - 1))
+        low = self._define("is", f"arith.cmpi sge, {rhs}, {zero} : {spelled}")
+        high = self._define("is", f"arith.cmpi slt, {rhs}, {width} : {spelled}")
+        inside = self._define("is", f"arith.andi {low}, {high} : i1")
+        beyond = zero if kind is BinaryKind.SHL else last
+        safe = self._define("s", f"arith.select {inside}, {rhs}, {beyond} : {spelled}")
+        shifted = self._define("s", f"arith.{word} {lhs}, {safe} : {spelled}")
+        if kind is BinaryKind.SHR:
+            return shifted
+        return self._define("s", f"arith.select {inside}, {shifted}, {zero} : {spelled}")
 
     def is_not_negative(self, scalar: Scalar) -> bool:
         """Whether `scalar` is known to be at least 0."""

@@ -28,12 +28,13 @@ from tilewright.ops import (
     TransposeView,
     Write,
 )
+from tilewright.ops.bits import ReinterpretView
 from tilewright.ops.cast import NEAREST
-from tilewright.ops.reduce import RowMax, RowMin, RowSum
+from tilewright.ops.reduce import RowMax, RowMin, RowProd, RowSum
 
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 """By `cmp_type`."""
-REDUCTIONS: dict[type[Op], str] = {RowSum: "trowsum", RowMax: "trowmax", RowMin: "trowmin"}
+REDUCTIONS: dict[type[Op], str] = {RowSum: "trowsum", RowMax: "trowmax", RowMin: "trowmin", RowProd: "trowprod"}
 EXPANSIONS: dict[type[Op], str] = {RowExpand: "trowexpand", ColExpand: "tcolexpand"}
 
 
@@ -72,7 +73,7 @@ def expands(kernel: Kernel, op: Expands, target: Value) -> None:
 
 
 # --- rows and columns ------------------------------------------------------------------------------------------------
-@special(RowSum, RowMax, RowMin)
+@special(RowSum, RowMax, RowMin, RowProd)
 def reduce_rows(kernel: Kernel, op: RowSum, target: Value) -> None:
     if op.tmp_tile is None:
         raise UnsupportedError(
@@ -147,6 +148,12 @@ def set_valid_shape(kernel: Kernel, op: SetValidShape, target: Value) -> None:
 @special(TransposeView)
 def transpose_view(kernel: Kernel, op: TransposeView, target: Value) -> None:
     kernel.tiles.alias(target, op.tile)
+
+
+@special(ReinterpretView)
+def reinterpret(kernel: Kernel, op: ReinterpretView, target: Value) -> None:
+    """A second allocation at the same place, with elements of another type."""
+    kernel.tiles.alias(target, op.data)
 
 
 @special(Reshape)

@@ -1,7 +1,8 @@
 """Rules of §6 on memory over time: a tile that is read before anything wrote it, or after something else did.
 
 Two tiles with constant addresses may share bytes. A tile whose bytes another tile overwrote may be read again only if
-the sharing is deliberate: plain tiles of one element type, one inside the other (slices, reshapes, valid shapes).
+the sharing is deliberate: plain tiles of one element type, one inside the other (slices, reshapes, valid shapes), and
+tiles of two element types of which the text says, by a bitcast, that one is the other.
 """
 
 from __future__ import annotations
@@ -50,6 +51,11 @@ class _Root:
         return inside and (turned or (same and len(set(pitch)) == 1))
 
 
+def _bare(kind: TileType) -> str:
+    """What a type says of its bytes: element type and physical shape."""
+    return f"{kind.dtype} {kind.shape}"
+
+
 @dataclass(slots=True)
 class _State:
     """Per root: whether it may have been written, and the line where it may have been overwritten."""
@@ -81,6 +87,8 @@ class _Storage:
         self.anywhere: frozenset[str] = frozenset()
         self.neighbours: dict[str, tuple[str, ...]] = {}
         self.beside: frozenset[str] = frozenset()
+        self.bitcasts: set[tuple[int, frozenset[str]]] = set()
+        """for each address, the pairs of types between which a tile there is reinterpreted"""
 
     def collect(self, function: Function) -> None:
         for op in walk(function.body):
@@ -91,10 +99,29 @@ class _Storage:
                 self.roots[key] = _Root(
                     kind, start, (start or 0) + footprint(kind, self.ctx.arch), "addr" in op.named and start is None
                 )
+        self._reinterpreted(function)
         self.beside = self._written_in_sections(function)
         for key, root in self.roots.items():
             near = [k for k, other in self.roots.items() if k != key and root.overlaps(other)]
             self.neighbours[key] = tuple(near)
+
+    def _reinterpreted(self, function: Function) -> None:
+        starts = {key.partition("@")[0]: root.start for key, root in self.roots.items()}
+        for op in walk(function.body):
+            start = starts.get(op.operands[0]) if op.name in _ALIASES else None
+            if start is None:
+                continue
+            starts[op.results[0]] = start
+            if op.name == "pto.bitcast":
+                kinds = (*op.operand_types, *op.result_types)
+                self.bitcasts.add((start, frozenset(_bare(kind) for kind in kinds if isinstance(kind, TileType))))
+
+    def deliberate(self, one: _Root, other: _Root) -> bool:
+        """Whether two allocations share bytes on purpose."""
+        same = one.start is not None and one.start == other.start and one.end == other.end
+        if same and (one.start or 0, frozenset((_bare(one.kind), _bare(other.kind)))) in self.bitcasts:
+            return True
+        return one.deliberate(other)
 
     def _written_in_sections(self, function: Function) -> frozenset[str]:
         """The allocations that sections of both cores write: they run side by side, so either may be the earlier."""
@@ -141,7 +168,7 @@ class _Storage:
     def arrived(self, state: _State) -> None:
         """After a signal of the other core, what that core writes may be there again."""
         for key in list(state.lost):
-            same = (near for near in self.neighbours[key] if self.roots[near].deliberate(self.roots[key]))
+            same = (near for near in self.neighbours[key] if self.deliberate(self.roots[near], self.roots[key]))
             if key in self.beside or any(near in self.beside for near in same):
                 del state.lost[key]
 
@@ -174,6 +201,7 @@ class _Storage:
         later = {self.names[name] for name in self.anywhere if name in self.names}
         seen = state.written | later | self.beside
         known = key in seen or root.computed or any(near in seen for near in self.neighbours[key])
+        known = known or any(self.roots[k].computed and self.roots[k].kind.loc == root.kind.loc for k in seen)
         self.ctx.require(known, "§6 never written", op, f"{value} is read, but nothing wrote it")
         if key in state.lost:
             self.ctx.report(
@@ -184,7 +212,7 @@ class _Storage:
         state.written.add(key)
         state.lost.pop(key, None)
         for near in self.neighbours[key]:
-            if self.roots[near].deliberate(self.roots[key]):
+            if self.deliberate(self.roots[near], self.roots[key]):
                 state.lost.pop(near, None)
             else:
                 state.lost[near] = op.line

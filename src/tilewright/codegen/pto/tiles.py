@@ -33,7 +33,8 @@ LOCATIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a tile lies: `offset` bytes into its buffer; or, as a window, at (row, column) of the tile `whole`."""
+    """Where a tile lies: `offset` bytes into its buffer; or, as a window, at (row, column) of the tile `whole`. `bits`:
+    the tile of another element type whose bytes they are."""
 
     buffer: str
     address: int
@@ -42,6 +43,7 @@ class Place:
     whole: Value | None = None
     row: Scalar = 0
     col: Scalar = 0
+    bits: Value | None = None
 
 
 class Tiles:
@@ -92,11 +94,12 @@ class Tiles:
         place = self.place(source)
         if place.whole is not None and _tile(made).shape != _tile(source).shape:
             raise self.no_view(made, "a view of a part whose rows are not next to each other")
-        self.places[made] = replace(place, layout=layout or layout_on(_tile(made), self.target))
+        bits = source if _tile(made).dtype is not _tile(source).dtype else place.bits
+        self.places[made] = replace(place, layout=layout or layout_on(_tile(made), self.target), bits=bits)
 
     def window(self, made: Value, source: Value, row: Scalar, col: Scalar) -> None:
         """`made` is the part of `source` that starts at (row, col)."""
-        place, kind, part = self.place(source), _tile(source), _tile(made)
+        place, kind, part = replace(self.place(source), bits=None), _tile(source), _tile(made)
         if place.whole is not None:
             row, col = _sum(place.row, row), _sum(place.col, col)
             self.places[made] = replace(place, row=row, col=col)
@@ -224,12 +227,25 @@ class Tiles:
         kind, extents = self.kind(value, valid=valid, pad=pad, shape=shape, layout=layout)
         if self.level != 3:
             return self._unplaced(value, place, kind, extents)
+        if place.bits is not None:
+            return self._bits(value, place.bits, kind, extents)
         address = _sum(place.address, place.offset)
         key = ("tile", kind, address, tuple(e for e in extents if not isinstance(e, int)))
         if isinstance(address, int) and None not in kind.valid:
             with self.text.hoisted():
                 return self.text.memo(key, lambda: self._allocate(value, kind, address, extents))
         return self.text.memo(key, lambda: self._allocate(value, kind, address, extents))
+
+    def _bits(self, value: Value, source: Value, kind: PTOTile, extents: Shape) -> Name:
+        """The bytes of `source` as elements of another type."""
+        base = self.name(source, valid=extents if _tile(source).shape == _tile(value).shape else None)
+
+        def make() -> Name:
+            name = Name(self.text.fresh(value.name), str(kind))
+            self.text.line(f"{name.name} = pto.bitcast {base.name} : {base.type} -> {kind}")
+            return name
+
+        return self.text.memo(("bits", kind, base.name), make)
 
     def _allocate(self, value: Value, kind: PTOTile, address: Scalar | None, extents: Shape) -> Name:
         operands = ""

@@ -384,10 +384,11 @@ class _Context:
         return self._converter.emit_tile(op, name or self._name)
 
     def _on_tiles(self, op: Op) -> Op:
-        """`op` with each input that is still in DDR loaded: an operation of both levels reads tiles on this one."""
+        """`op` with each input that is still in DDR loaded: an operation of both levels reads tiles on this one, except
+        of operands that it says it takes from DDR."""
         fields: dict[str, Any] = {}
         for name, value in op.operand_items():
-            if isinstance(value.type, TensorType):
+            if isinstance(value.type, TensorType) and not op.field(name).ddr:
                 accepted = op.field(name).spaces
                 fields[name] = self._converter.load(value, Form(self._form.space or (accepted or (None,))[0]))
         return op.replace(**fields) if fields else op
