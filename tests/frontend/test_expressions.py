@@ -17,6 +17,7 @@ from tilewright.errors import (
     UnknownOpError,
 )  # fmt: skip
 from tilewright.frontend import parse
+from tilewright.ir.function import Program
 from tilewright.ir.nodes import Let
 from tilewright.ir.op import Op
 from tilewright.ir.verify import verify
@@ -28,6 +29,12 @@ def f(a: pl.Tensor[[64, 32], pl.FP32], b: pl.Tensor[[64, 32], pl.FP32], h: pl.Te
       k: pl.Tensor[[64, 32], pl.INT32], v: pl.Tensor[[64, 1], pl.FP32], w: pl.Tensor[[1, 32], pl.FP32],
       t: pl.Tensor[[128], pl.FP32], n: pl.Scalar[pl.INDEX], s: pl.Scalar[pl.FP32]):
 """
+
+
+def parsed(setup: str, expression: str) -> Program:
+    """The program that returns an expression."""
+    lines = [*setup.splitlines(), f"result = {expression}", "return result"]
+    return parse(HEAD.format(kind="incore") + "".join(f"    {line}\n" for line in lines))
 
 
 def ops(expression: str, kind: str = "incore", setup: str = "") -> list[str]:
@@ -231,3 +238,27 @@ def test_writes_that_are_refused(statement: str, error: type[TilewrightError], m
     head = HEAD.format(kind="incore").replace("s: pl.Scalar[pl.FP32])", "out: pl.Out[pl.Tensor[[64, 32], pl.FP32]])")
     with pytest.raises(error, match=message):
         parse(head + f"    {statement}\n")
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "a[m, 0]",
+        "a[m + n, 0]",
+        "a[n - m, 0]",
+        "pl.slice(a, [8, 8], [m, 0])",
+        "pl.max(m, n)",
+        "a[0:8, 0:8] + a[m : m + 8, 0:8]",
+    ],
+)
+def test_an_integer_read_from_memory_is_an_index(use: str) -> None:
+    """It is widened once, where it becomes an offset or meets one."""
+    found = ops(use, setup="m = k[0, 0]")
+    assert "pl.cast(m, pl.INDEX)" in str(parsed("m = k[0, 0]", use)), found
+
+
+def test_trips_read_from_memory_are_an_index() -> None:
+    program = parsed("m = k[0, 0]\nfor i in pl.range(m):\n    n = n + m", "n")
+    assert "pl.range(pl.cast(m, pl.INDEX)" in str(program)
+    verify(program)
+    assert parse(str(program)) == program

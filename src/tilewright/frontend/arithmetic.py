@@ -13,7 +13,19 @@ from typing import Any, cast
 from tilewright.errors import DTypeError, LanguageError
 from tilewright.frontend.bindings import as_scalar, describe, is_number
 from tilewright.ir.dtypes import INDEX
-from tilewright.ir.scalar import BinaryKind, Expr, Scalar, UnaryKind, binary, constant_value, dtype_of, logic, unary
+from tilewright.ir.scalar import (
+    Binary,
+    BinaryKind,
+    Expr,
+    Scalar,
+    UnaryKind,
+    binary,
+    constant_value,
+    dtype_of,
+    logic,
+    unary,
+)
+from tilewright.ir.scalar import cast as convert
 from tilewright.ir.types import Type
 
 LARGEST = 2**63
@@ -98,8 +110,12 @@ def combine(operator: ast.AST, lhs: object, rhs: object) -> object:
 
 
 def apply(kind: BinaryKind, lhs: Scalar, rhs: Scalar) -> Scalar:
-    """`lhs kind rhs`. Raises `DTypeError` for a quotient of integers, which is written `//`."""
+    """`lhs kind rhs`. An integer read from memory is widened where it meets an index. Raises `DTypeError` for a
+    quotient of integers, which is written `//`."""
     left, right = dtype_of(lhs), dtype_of(rhs)
+    if left.is_integer and right.is_integer and INDEX in (left, right):
+        lhs, rhs = as_index(lhs), as_index(rhs)
+        left = right = INDEX
     if left is not right and INDEX in (left, right) and not (isinstance(lhs, int) or isinstance(rhs, int)):
         raise DTypeError(
             f"the operands of {kind.value!r} have two dtypes",
@@ -145,6 +161,14 @@ def extreme(kind: BinaryKind, values: list[object]) -> object:
         else:
             result = apply(kind, *_alike(result, value))
     return result
+
+
+def as_index(scalar: Scalar) -> Scalar:
+    """An integer of any width as an INDEX: offsets, extents and trip counts are computed in that, their sums too, so
+    that ``m + 8 - m`` is 8 for an ``m`` that was read from memory."""
+    if isinstance(scalar, Binary) and scalar.kind in (BinaryKind.ADD, BinaryKind.SUB):
+        return binary(scalar.kind, as_index(scalar.lhs), as_index(scalar.rhs))
+    return convert(scalar, INDEX)
 
 
 def negate(value: object) -> object:

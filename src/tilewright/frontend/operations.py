@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from typing import Any, cast
 
 from tilewright.errors import CallError, OperandError, Span, TilewrightError
+from tilewright.frontend.arithmetic import as_index
 from tilewright.frontend.bindings import MISSING, as_scalar, describe, is_number, is_scalar
 from tilewright.frontend.context import Context
 from tilewright.frontend.operators import array_fields, level_of, number_for, stretched
@@ -219,7 +220,7 @@ def _index(scalar: Scalar, field: Field, span: Span, label: str) -> Scalar:
     dtype = INDEX if isinstance(scalar, int) else scalar.dtype
     if not dtype.is_integer:
         raise OperandError(f"{label} takes integers in {field.name}", span=span, found=f"a scalar of {dtype}")
-    return scalar
+    return as_index(scalar)
 
 
 def _attribute(field: Field, value: object, span: Span, label: str) -> Any:

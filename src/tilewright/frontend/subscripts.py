@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from tilewright.errors import LanguageError, NonConstantShapeError, OperandError, ShapeError, SliceError, Span
-from tilewright.frontend.arithmetic import apply
+from tilewright.frontend.arithmetic import apply, as_index
 from tilewright.frontend.bindings import as_scalar, describe, is_scalar
 from tilewright.frontend.context import Context
 from tilewright.frontend.operations import finish
@@ -159,7 +159,7 @@ def _bound(context: Context, node: ast.expr, limit: Scalar, is_index: bool = Fal
             required=allowed,
             found=context.text(node),
         )
-    return scalar
+    return as_index(scalar)
 
 
 # --- writing ------------------------------------------------------------------------------------------------------

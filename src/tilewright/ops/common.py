@@ -290,7 +290,7 @@ def check_scalar(op: Op, name: str, value: Scalar, dtype: DType) -> None:
 def check_index(op: Op, name: str, *values: Scalar | None) -> None:
     """Offsets, extents and indices are of dtype INDEX."""
     for value in values:
-        if value is not None and dtype_of(value) is not INDEX and not dtype_of(value).is_integer:
+        if value is not None and dtype_of(value) is not INDEX:
             raise DTypeError(
                 f"{op.qualified_name} takes integers as {name}",
                 span=op.span,
