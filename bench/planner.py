@@ -1,6 +1,6 @@
 """How close the planner of addresses comes to the least memory, and how long it takes.
 
-    python bench/planner.py [--budget 25000]
+    python bench/planner.py [--budget 20000]
 
 Twenty generated instances of 200 to 2,000 buffers. Sizes are 32 bytes times a power law; lives come from nested loops:
 a buffer lives for some statements of its body, or, where an inner loop reads it, until that ends. In every other

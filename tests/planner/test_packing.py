@@ -6,7 +6,7 @@ import importlib.util
 from pathlib import Path
 from random import Random
 from statistics import median
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import pytest
@@ -125,9 +125,9 @@ def test_generated_instances() -> None:
     gaps: list[float] = []
     for name, items in instances().items():
         assert 200 <= len(items) <= 2_000
-        begin = perf_counter()
+        begin = process_time()
         packing = pack(items)
-        seconds = perf_counter() - begin
+        seconds = process_time() - begin
         checked(items, packing)
         assert seconds < 2, f"{name}: {seconds:.2f} s"
         gaps.append(packing.gap)
@@ -137,11 +137,11 @@ def test_generated_instances() -> None:
 def test_ten_thousand_items() -> None:
     """Each alive for a few statements: the sweep does it, and a refusal needs no search either."""
     items = [Item(1 + i % 7, ((2 * i, 2 * i + 1 + i % 9),)) for i in range(10_000)]
-    begin = perf_counter()
+    begin = process_time()
     packing = pack(items)
     assert packing.peak <= 2 * packing.bound
     assert pack(items, capacity=packing.bound - 1).placements == 0
-    assert perf_counter() - begin < 4
+    assert process_time() - begin < 4
     checked(items, packing)
 
 

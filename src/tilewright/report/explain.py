@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from math import prod
 
+from tilewright.analysis.buffers import Buffer, collect_buffers
 from tilewright.analysis.cores import CORE
 from tilewright.analysis.footprint import layout_on
 from tilewright.analysis.liveness import Liveness, live_ranges
 from tilewright.analysis.space_plan import SpacePlan
 from tilewright.analysis.spaces import is_transfer, nbytes_of, tile_operands
-from tilewright.compiler import lower
+from tilewright.compiler import judge, judge_plan, lower
 from tilewright.errors import Span
 from tilewright.ir.function import Function, FunctionKind, Program
 from tilewright.ir.layout import Layout, MemorySpace
@@ -25,15 +26,17 @@ from tilewright.ir.op import Op
 from tilewright.ir.scalar import Scalar, Shape, Value
 from tilewright.ir.storage import roots_of
 from tilewright.ir.types import TensorType, TileType
-from tilewright.passes.memory.place_buffers import Buffer, collect_buffers
-from tilewright.passes.tile.infer_spaces import plan_of
+from tilewright.passes.memory.place_buffers import AddressPlan, plan_addresses
 from tilewright.passes.tile.expand import plan_expansion
+from tilewright.passes.tile.infer_spaces import plan_of
+from tilewright.passes.tile.partition import hand_tiled
 from tilewright.passes.tile.pipeline import plan_pipelines
 from tilewright.passes.tile.tile_matmul import plan_tiles
 from tilewright.report.model import (
     BufferBar,
     Explanation,
     FunctionReport,
+    HandRow,
     Launch,
     MemoryUse,
     MoveRow,
@@ -43,10 +46,13 @@ from tilewright.report.model import (
 )  # fmt: skip
 from tilewright.report.reasons import Crossings, Reasons, Written, crossings_of, written_places
 from tilewright.report.traffic import Traffic, traffic_of
+from tilewright.sections.driver import plan_forwarding
+from tilewright.sections.section import Phase
 from tilewright.targets import Target, load_target
 from tilewright.targets.parts import LAYOUTS
 from tilewright.text.scalars import print_scalar
 
+TEMPLATES, PLANS = "forward_templates", "forward_plans"
 SPACES = "infer_spaces"
 """The stage at which every tile has a space, and each change of space is one move."""
 
@@ -62,9 +68,14 @@ def explain(program: Program, target: str | Target) -> Explanation:
     order = list(dict.fromkeys(launch.function for launch in launches))
     placed = [f for f in final.functions if f.kind is not FunctionKind.ORCHESTRATION]
     placed.sort(key=lambda f: order.index(f.name) if f.name in order else len(order))
+    assigned = stages["assign_buffers"]
     functions = tuple(
-        _Builder(f, machine, written, crossings, traffic_of(f, machine, known.get(f.name))).report() for f in placed
-    )
+        _Builder(
+            f, machine, written, crossings, traffic_of(f, machine, known.get(f.name)),
+            plan_addresses(assigned.function(f.name), machine),
+        ).report()
+        for f in placed
+    )  # fmt: skip
     before = stages[list(stages)[list(stages).index(SPACES) - 1]]
     plans = [plan_of(f, machine) for f in before.functions if f.kind is FunctionKind.INCORE]
     return Explanation(
@@ -77,8 +88,28 @@ def explain(program: Program, target: str | Target) -> Explanation:
         (*_routes(stages[SPACES], machine), *_loaded_again(plans, machine)),
         tuple(dict.fromkeys(choice for plan in plans for choice in plan.choices)),
         machine.notes,
+        _hands(stages, machine),
         _hints(stages, machine),
     )
+
+
+def _hands(stages: dict[str, Program], target: Target) -> tuple[HandRow, ...]:
+    """What forwarding decided: of whole tensors, then block by block for what still went through DDR."""
+    names = list(stages)
+    given = [stages[names[names.index(name) - 1]] for name in (TEMPLATES, PLANS)]
+    templates = plan_forwarding(given[0], target, judge(target), leave=hand_tiled(stages["outline_sections"]))
+    plans = plan_forwarding(given[1], target, judge_plan(target), Phase.TILED)
+    joined = {(join.tensor, join.producer, join.consumer) for join in plans.joins}
+    first = [d for d in templates.declines if (d.tensor, d.producer, d.consumer) not in joined]
+    tried = {(d.tensor, d.span) for d in first}
+    later = [d for d in plans.declines if (d.tensor, d.span) not in tried]
+    rows = [
+        HandRow(j.tensor, j.span.line, j.producer, j.consumer, j.function, j.kept, j.nbytes, "")
+        for j in (*templates.joins, *plans.joins)
+    ]
+    rows += [HandRow(d.tensor, d.span.line, d.producer, d.consumer, "", True, d.nbytes, str(d.refusal))
+             for d in (*first, *later)]  # fmt: skip
+    return tuple(rows)
 
 
 def _hints(stages: dict[str, Program], target: Target) -> tuple[str, ...]:
@@ -99,12 +130,19 @@ def _hints(stages: dict[str, Program], target: Target) -> tuple[str, ...]:
 # --- one function -------------------------------------------------------------------------------------------------
 class _Builder:
     def __init__(
-        self, function: Function, target: Target, written: Written, crossings: Crossings, traffic: Traffic
+        self,
+        function: Function,
+        target: Target,
+        written: Written,
+        crossings: Crossings,
+        traffic: Traffic,
+        addresses: AddressPlan,
     ) -> None:
         self.function = function
         self.target = target
         self.reasons = Reasons(function, target, written, crossings)
         self.traffic = traffic
+        self.addresses = addresses
         self.live: Liveness = live_ranges(function)
 
     def report(self) -> FunctionReport:
@@ -185,7 +223,8 @@ class _Builder:
             spaces = tuple(dict.fromkeys(buffer.space.value for buffer in buffers))
             peak = max((b.addr + b.nbytes for b in buffers if b.addr is not None), default=0)
             bars = sorted((_bar(buffer) for buffer in buffers), key=lambda bar: (bar.address or 0, bar.first))
-            found.append(MemoryUse(name, spaces, peak, self.target.capacity(buffers[0].space), tuple(bars)))
+            verdict = self.addresses.memories[name].verdict()
+            found.append(MemoryUse(name, spaces, peak, self.target.capacity(buffers[0].space), tuple(bars), verdict))
         order = list(self.target.memories)
         return sorted(found, key=lambda use: order.index(use.memory))
 

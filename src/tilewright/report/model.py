@@ -73,6 +73,24 @@ class RouteRow:
 
 
 @dataclass(frozen=True, slots=True)
+class HandRow:
+    """One tensor that a section hands to another."""
+
+    tensor: str
+    line: int
+    producer: str
+    consumer: str
+    function: str
+    """the function in which both are now; empty where the tensor goes through DDR"""
+    kept: bool
+    """whether it is stored all the same, for other readers"""
+    nbytes: int | None
+    """of the tensor; None where its extents are known at run time only"""
+    why: str
+    """the rule that stands against it, in words; empty where nothing does"""
+
+
+@dataclass(frozen=True, slots=True)
 class BufferBar:
     """One buffer: where it lies, and from which statement to which."""
 
@@ -94,6 +112,8 @@ class MemoryUse:
     """the end of the highest buffer"""
     capacity: int
     buffers: tuple[BufferBar, ...]
+    verdict: str = ""
+    """how good the plan of its addresses is, as far as that is proved"""
 
     @property
     def share(self) -> float:
@@ -159,6 +179,8 @@ class Explanation:
     choices: tuple[str, ...]
     """the choices between memories that were open, with what each would have cost"""
     notes: tuple[str, ...]
+    hands: tuple[HandRow, ...] = ()
+    """what sections hand to each other: on chip, or through DDR and why"""
     hints: tuple[str, ...] = ()
     """what costs cycles or stayed as it was written, each with its code, line and reason"""
 

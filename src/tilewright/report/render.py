@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from tilewright.report.model import Explanation, FunctionReport, Launch, MemoryUse
+from tilewright.report.model import Explanation, FunctionReport, HandRow, Launch, MemoryUse
 from tilewright.report.tables import Column, Table, human_bytes, percent
 
 BAR = 40
@@ -36,6 +36,8 @@ def parts(explanation: Explanation) -> Iterator[str | Table]:
         yield totals(function)
     if explanation.routes:
         yield routes_table(explanation)
+    if explanation.hands:
+        yield hands_table(explanation)
     if explanation.choices:
         yield "Choices that were open\n" + "\n".join("  " + choice for choice in explanation.choices)
     if explanation.hints:
@@ -132,6 +134,28 @@ def routes_table(explanation: Explanation) -> Table:
     return Table("Routes (cycles: the whole way of one tile)", columns, rows)
 
 
+def hands_table(explanation: Explanation) -> Table:
+    """Every tensor that one section hands to another, and where it goes."""
+    columns = (
+        Column("tensor", key=True), Column("line", right=True), Column("from -> to"), Column("bytes", right=True),
+        Column("goes"),
+    )  # fmt: skip
+    rows = tuple(
+        (
+            hand.tensor, str(hand.line or ""), f"{hand.producer} -> {hand.consumer}",
+            "" if hand.nbytes is None else f"{hand.nbytes:,}", _way(hand),
+        )
+        for hand in explanation.hands
+    )  # fmt: skip
+    return Table("From section to section", columns, rows)
+
+
+def _way(hand: HandRow) -> str:
+    if not hand.function:
+        return f"through DDR: {hand.why}"
+    return f"on chip, in {hand.function}" + (", and to DDR for others" if hand.kept else "")
+
+
 def memory_map(function: FunctionReport) -> str:
     """Each memory with its peak, and a bar over time for each buffer, by address."""
     lines = [f"Memory (statements 1 to {function.statements} from left to right)"]
@@ -146,11 +170,14 @@ def memory_map(function: FunctionReport) -> str:
 
 
 def peak(use: MemoryUse) -> str:
-    """``Vec (UB): 36 KiB of 184 KiB, 20 %``."""
+    """``Vec (UB): 36 KiB of 184 KiB, 20 %; optimal``: the peak, and what is known of the plan."""
     name = place("/".join(use.spaces), use.memory)
     if all(bar.address is None for bar in use.buffers):
-        return f"{name}: {human_bytes(use.capacity)} of registers, through which tiles are streamed"
-    return f"{name}: {human_bytes(use.peak)} of {human_bytes(use.capacity)}, {percent(use.share)}"
+        return f"{name}: {human_bytes(use.capacity)} of registers, through which tiles are streamed without an address"
+    said = f"{name}: {human_bytes(use.peak)} of {human_bytes(use.capacity)}, {percent(use.share)}"
+    said = f"{said}; {use.verdict}" if use.verdict else said
+    streamed = sum(bar.address is None for bar in use.buffers)
+    return f"{said}; {streamed} streamed without an address" if streamed else said
 
 
 def time_bar(first: int, last: int, statements: int) -> str:

@@ -20,7 +20,7 @@ from tilewright.analysis.packing.search import ExhaustedError, Search
 
 __all__ = ["BUDGET", "SEARCHED", "Item", "Packing", "Problem", "Ranges", "overlap", "pack", "peak_of"]
 
-BUDGET = 25_000
+BUDGET = 20_000
 """Placements that one call of `pack` may spend beyond the sweep and the standard orders: half a second."""
 
 SEARCHED = 40

@@ -43,19 +43,16 @@ class MemoryPlan:
         return self.peak == self.bound
 
     def __str__(self) -> str:
-        said = [f"{self.memory}: {self.peak:,} of {self.capacity:,} bytes"] if self.peak else [f"{self.memory}:"]
-        if self.peak:
-            said.append(self.verdict())
+        said = [f"{self.peak:,} of {self.capacity:,} bytes", self.verdict()] if self.peak else []
         if self.streamed:
-            count = len(self.streamed)
-            what = f"{count} buffers have" if count > 1 else f"{self.streamed[0]} has"
-            said.append(f"{what} no address: more than the registers hold, through which native code streams it")
-        return "; ".join(said).replace(":;", ":")
+            names = ", ".join(self.streamed)
+            said.append(f"no address in {self.capacity:,} bytes of registers, streamed through them: {names}")
+        return f"{self.memory}: {'; '.join(said)}"
 
     def verdict(self) -> str:
         """How good the plan is, in words."""
         waits = f"{self.waits} reuse{'s make' if self.waits > 1 else ' makes'} an engine wait" if self.waits else ""
-        least = f"{self.least:,} would do" + ("" if self.least > self.bound else ", and no less")
+        least = f"{self.least:,} bytes would do"
         if self.optimal:
             good = "optimal"
         elif waits and self.least < self.peak:
