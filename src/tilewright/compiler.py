@@ -40,6 +40,7 @@ from tilewright.passes.tile.split_engines import split_engines
 from tilewright.passes.tile.tile_matmul import tile_matmul
 from tilewright.sections.driver import Judge, forward_sections
 from tilewright.sections.price import Price, price_of
+from tilewright.sections.section import Phase
 from tilewright.targets import Target
 
 Stage = tuple[str, Program]
@@ -76,6 +77,11 @@ def unplaced(program: Program, target: Target, forward: bool = True) -> Iterator
     # Before any space is chosen: memories are laid out in two dimensions.
     program = flatten_tiles(program)
     yield "flatten_tiles", program
+    if forward:
+        # What has blocks by now, of its user or by partition, is joined block by block. Before tile_matmul, which
+        # makes loops of what is one product here; and for native code as for placed programs.
+        program = forward_sections(program, target, judge_plan(target), Phase.TILED)
+    yield "forward_plans", program
 
 
 def placed(program: Program, target: Target) -> Iterator[Stage]:
@@ -120,25 +126,34 @@ def stages(program: Program, target: Target, forward: bool = True) -> Iterator[S
 
 
 def judge(target: Target) -> Judge:
-    """What forwarding asks of one section: its price on `target`, or why the passes refuse it. Asked once for sections
-    that are alike."""
+    """What forwarding asks of one section without blocks: its price on `target`, or why the passes refuse it."""
+    return _judge(target, lambda section: flatten_tiles(expand(partition(section, target), target)))
+
+
+def judge_plan(target: Target) -> Judge:
+    """The same of a section that has its blocks."""
+    return _judge(target, lambda section: section)
+
+
+def _judge(target: Target, prepared: Callable[[Program], Program]) -> Judge:
+    """Sections that are alike are priced once."""
     known: dict[Function, Price | str] = {}
 
     def judged(function: Function) -> Price | str:
         alone = function.with_(name="alone")
         found = known.get(alone)
         if found is None:
-            found = known[alone] = _judged(alone, target)
+            found = known[alone] = _judged(alone, target, prepared)
         return found
 
     return judged
 
 
-def _judged(function: Function, target: Target) -> Price | str:
+def _judged(function: Function, target: Target, prepared: Callable[[Program], Program]) -> Price | str:
     after = given = Program((function,), function.name)
     found = Price()
     try:
-        for name, after in placed(flatten_tiles(expand(partition(given, target), target)), target):
+        for name, after in placed(prepared(given), target):
             if name == "legalize_moves":
                 found = price_of(after, target)
             if name == "pipeline":
@@ -159,6 +174,7 @@ PASSES: dict[str, Callable[[Program, Target], Program]] = {
     "partition": partition,
     "expand": expand,
     "flatten_tiles": lambda program, _: flatten_tiles(program),
+    "forward_plans": lambda program, target: forward_sections(program, target, judge_plan(target), Phase.TILED),
     "tile_matmul": tile_matmul,
     "infer_spaces": infer_spaces,
     "legalize_moves": legalize_moves,
@@ -172,7 +188,7 @@ PASSES: dict[str, Callable[[Program, Target], Program]] = {
 }
 """Each pass by name, for tools that run one alone."""
 
-UNPLACED = "flatten_tiles"
+UNPLACED = "forward_plans"
 PLACED = "place_buffers"
 
 

@@ -148,6 +148,8 @@ def _place(buffer: Buffer, target: Target) -> tuple[str, int] | None:
     if buffer.kind is None or buffer.kind is MemorySpace.DDR or nbytes is None or not target.has(buffer.kind):
         return None
     memory = target.memory(buffer.kind)
+    if memory.register_bytes:
+        return None  # what is larger than a file of registers streams through it
     return memory.name, -(-nbytes // memory.alignment) * memory.alignment
 
 

@@ -412,7 +412,7 @@ class _Block:
                 join = Join(names[group], hand.name, producer, consumer, span, kept, hand.nbytes)
                 driver.joins.append(join)
             else:
-                driver.declines.append(Decline(hand.name, producer, consumer, span, self.why[hand]))
+                driver.declines.append(Decline(hand.name, producer, consumer, span, self.why[hand], hand.nbytes))
 
     def emit(self, sections: dict[int, _Joined]) -> Block:
         out: list[Stmt] = []

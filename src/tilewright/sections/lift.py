@@ -14,7 +14,7 @@ be done once, scalar results."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tilewright.analysis.spaces import fixed_space, inherited_field, tile_operands
 from tilewright.ir.function import Direction, Function, Param
@@ -53,6 +53,9 @@ from tilewright.sections.section import (
     TensorLayout,
     Work,
 )  # fmt: skip
+
+FED = (MemorySpace.LEFT, MemorySpace.RIGHT, MemorySpace.BIAS)
+"""Memories that nothing but the one for matrices fills."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +115,7 @@ class _Lifter:
         self.results()
         for stmt in self.items():
             self.stmt(stmt)
+        self.demands()
         loops = (self.loop(self.grid),) if self.grid is not None else ()
         items = tuple(Item((value,)) for loop in loops for value in loop.values) or (Item(()),)
         tensors = tuple(self.tensor(value) for value in self.tensors)
@@ -292,6 +296,29 @@ class _Lifter:
             return space
         followed = inherited_field(op)
         return self.buffers[self.of[getattr(op, followed)]].kind if followed is not None else None
+
+    def demands(self) -> None:
+        """Gives what is loaded to no memory in particular the one that all of its readers ask for."""
+        for stage in self.stages:
+            for buffer in stage.outs if isinstance(stage.kind, Load) else ():
+                asked = {self.asked(self.stages[reader], buffer) for reader in self.readers[buffer]}
+                if self.buffers[buffer].kind is None and len(asked) == 1:
+                    self.buffers[buffer] = replace(self.buffers[buffer], kind=asked.pop())
+
+    def asked(self, stage: Stage, buffer: int) -> MemorySpace | None:
+        """The memory in which a stage reads a buffer, by the facts of its operation; the matrix engine's own memories
+        are filled from the one before them."""
+        assert stage.body is not None
+        let = stage.body.function.body[0]
+        if not isinstance(let, Let) or not isinstance(let.value, Op):
+            return None
+        param = stage.body.function.params[stage.ins.index(buffer)].value
+        spaces = [let.value.field(name).spaces for name, value in tile_operands(let.value) if value is param]
+        first = {found[0] if found else None for found in spaces}
+        if len(first) != 1:
+            return None
+        space = first.pop()
+        return MemorySpace.MAT if space in FED else space
 
     # --- tensors and patterns ---
     def root(self, value: Value) -> int:

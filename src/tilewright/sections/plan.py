@@ -68,6 +68,7 @@ class Decline:
     consumer: str
     span: Span
     refusal: Refusal
+    nbytes: int | None = None
 
     def __str__(self) -> str:
         return f"{self.tensor} goes through DDR from {self.producer} to {self.consumer}: {self.refusal}"
