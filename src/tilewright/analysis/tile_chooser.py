@@ -51,6 +51,9 @@ QUANTUM = 1024
 
 ORDER = tuple(Stationary)
 
+RANKED = 24
+"""Points among which somebody may decide."""
+
 
 @dataclass(frozen=True, slots=True)
 class L0Tile:
@@ -116,13 +119,21 @@ def choose_l0_tile(problem: Problem, target: Target, level: Level = L0) -> L0Til
         points = _points(model, moving)
         if points is None:
             continue
-        best = points.best()
+        best = _decided(points, target, level) if target.decisions.matter else points.best()
         chosen = points.tile(best, fallback=moving < wanted)
         others = points.others(best)
         if others is None:
             return chosen
         return replace(chosen, runner_up=others.tile(others.best(), fallback=moving < wanted))
     raise _too_small(model)
+
+
+def _decided(points: Points, target: Target, level: Level) -> int:
+    """The point that somebody decided on, else the cheapest."""
+    ranked = points.ranked(RANKED)
+    options = {points.spelled(index): index for index in ranked}
+    name = "tile" if level is L0 else "panels"
+    return options[target.decisions.first(f"{name} of {points.problem}", list(options))[0]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +156,22 @@ class Points:
         load = np.rint(self.cycles[0, tied] * QUANTUM)
         keys = (volume, steps, load, -m * n, -k, accumulators, stationary, -m)
         return int(tied[np.lexsort(keys[::-1])[0]])
+
+    def ranked(self, count: int) -> list[int]:
+        """The cheapest first, then others of different extents by their cycles."""
+        best = self.best()
+        found = {(int(m), int(n), int(k)): int(at) for at, (m, n, k) in ((best, self.where[:3, best]),)}
+        for at in np.argsort(self.cycles[3], kind="stable"):
+            if len(found) >= count:
+                break
+            m, n, k = (int(extent) for extent in self.where[:3, at])
+            found.setdefault((m, n, k), int(at))
+        return list(found.values())
+
+    def spelled(self, index: int) -> tuple[int | str, ...]:
+        """A point as a decision has it: m, n, k, what is held, accumulators."""
+        m, n, k, stationary, accumulators = (int(extent) for extent in self.where[:5, index])
+        return m, n, k, ORDER[stationary].value, accumulators
 
     def others(self, index: int) -> Points | None:
         """The points of other extents; None when there are none."""

@@ -37,6 +37,7 @@ def tilewright(
     tilewright explain kernel.py -t ascend910b         where each tile lives, and why
     tilewright simulate kernel.py -t ascend910b        its cycles, and what it waits for
     tilewright report kernel.py -t ascend910b          all of it on one page to look at
+    tilewright tune kernel.py -t ascend910b            search for faster tiles, and keep them
     tilewright compile kernel.py --emit pto -o out     text for the Ascend assembler
     tilewright doctor                                  what this machine has
     """
@@ -135,10 +136,13 @@ def explain(
     from tilewright.cli.arguments import build_arguments
     from tilewright.cli.kernels import open_subject
     from tilewright.cli.output import show, show_json
+    from tilewright.runtime.tuned import tuned_target
+    from tilewright.targets import load_target
 
     subject = open_subject(file)
     program = subject.program(build_arguments(subject, args or [], 0))
-    found = report.explain_tiles(program, target) if tiles else report.explain(program, target)
+    machine = tuned_target(program, load_target(target))
+    found = report.explain_tiles(program, machine) if tiles else report.explain(program, machine)
     if as_json:
         show_json(found.to_json())
     else:
@@ -192,6 +196,35 @@ def report(
     from tilewright.cli.report import report_kernel
 
     report_kernel(file, args or [], target, output)
+
+
+@app.command()
+def tune(
+    file: File,
+    args: Arguments = None,
+    target: TargetName = "ascend910b",
+    budget: Annotated[float, typer.Option(metavar="SECONDS", help="How long to search.")] = 20.0,
+    executor: Annotated[
+        str, typer.Option(metavar="local|threads|dask://HOST:PORT", help="Where candidates are tried.")
+    ] = "local",
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="By default KERNEL.tune.json beside the file.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Search for faster tiles, blocks and pipeline depths than the model chooses, and keep what is found.
+
+    Candidates are simulated; for this machine they are compiled and measured. The result is a file beside the kernel's,
+    which every later compile reads and which can be committed. It is written after each improvement.
+
+    \b
+    tilewright tune kernel.py:matmul 1024x1024:bf16 1024x1024:bf16 1024x1024:f32 -t ascend910b
+    tilewright tune examples/softmax.py -t host --budget 60
+    tilewright tune kernel.py -t ascend950 --executor dask://localhost:8786
+    """
+    from tilewright.cli.tune import TuneOptions, tune_kernel
+
+    tune_kernel(file, args or [], TuneOptions(target, budget, executor, output, as_json))
 
 
 @app.command()

@@ -12,6 +12,7 @@ from tilewright.cli.output import say, show_code, write_files
 from tilewright.compiler import UNPLACED, lower
 from tilewright.errors import CommandError
 from tilewright.ir.function import Program
+from tilewright.runtime.tuned import tuned_target
 from tilewright.targets import Target, load_target
 
 FORMS = ("pto", "llvm", "tiles", "tensor")
@@ -34,11 +35,11 @@ def compile_kernel(
     machine = load_target(target or ("ascend910b" if emit == "pto" else "host"))
     subject = open_subject(file)
     program = subject.program(build_arguments(subject, specs, 0))
-    files = emitted(program, machine, emit, level, sync)
+    files = emitted(program, tuned_target(program, machine), emit, level, sync)
     if certificate is not None:
         from tilewright.cli.check import write_certificate
 
-        write_certificate(certificate, lower(program, machine), machine)
+        write_certificate(certificate, lower(program, tuned_target(program, machine)), machine)
     if folder is not None:
         for path in write_files(folder, files):
             say(f"wrote {path}")

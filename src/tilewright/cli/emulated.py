@@ -13,13 +13,14 @@ from tilewright.codegen.pto.writer import emit_pto
 from tilewright.compiler import lower
 from tilewright.errors import UnsupportedError
 from tilewright.ir.function import Program
+from tilewright.runtime.tuned import tuned_target
 from tilewright.targets import load_target
 
 
 def emulated(program: Program, target: str) -> Callable[[Sequence[Any]], Any]:
     """Runs `program` on arrays, one for each parameter of its entry; outputs are written in place. Raises
     `UnsupportedError` for results that are no output parameter, and what emitting and emulating raise."""
-    machine = load_target(target)
+    machine = tuned_target(program, load_target(target))
     module = emit_pto(lower(program, machine), machine)
     names = [param.value.name for param in program.main.params]
 

@@ -12,6 +12,7 @@ from tilewright.cli.output import say, show_code
 from tilewright.compiler import PASSES, lower, run_passes
 from tilewright.errors import CommandError
 from tilewright.ir.function import Program
+from tilewright.runtime.tuned import tuned_target
 from tilewright.targets import load_target
 
 
@@ -34,6 +35,7 @@ def run_opt(file: str, specs: Sequence[str], options: OptOptions) -> None:
         raise CommandError("--passes and --after exclude each other", help="name the passes, or where to stop")
     subject = open_subject(file)
     program = subject.program(build_arguments(subject, specs, 0))
+    target = tuned_target(program, target)
     wanted = options.print_after
     if wanted not in (None, "all", "frontend", *PASSES):
         lower(program, target, after=wanted)  # says which passes there are

@@ -9,6 +9,7 @@ from tilewright.cli.arguments import build_arguments
 from tilewright.cli.kernels import open_subject
 from tilewright.cli.output import say, write_files
 from tilewright.report.html import Report, make_report
+from tilewright.runtime.tuned import tuned_target
 from tilewright.targets import load_target
 
 
@@ -18,7 +19,8 @@ def report_kernel(file: str, specs: Sequence[str], target: str, output: Path | N
     subject = open_subject(file)
     arguments = build_arguments(subject, specs, 0)
     names = [parameter.name for parameter in subject.parameters]
-    page = make_report(subject.program(arguments), machine, dict(zip(names, arguments, strict=False)))
+    program = subject.program(arguments)
+    page = make_report(program, tuned_target(program, machine), dict(zip(names, arguments, strict=False)))
     write_page(page, output or Path(f"{subject.name}.html"))
 
 

@@ -13,6 +13,7 @@ from tilewright.cli.report import write_page
 from tilewright.compiler import lower
 from tilewright.execute.simulator import simulate
 from tilewright.report.html import make_report
+from tilewright.runtime.tuned import tuned_target
 from tilewright.targets import load_target
 
 
@@ -27,6 +28,7 @@ def simulate_kernel(
     arguments = build_arguments(subject, specs, 0)
     names = [parameter.name for parameter in subject.parameters]
     program, given = subject.program(arguments), dict(zip(names, arguments, strict=False))
+    machine = tuned_target(program, machine)
     found = simulate(lower(program, machine), machine, given)
     if trace is not None:
         write_files(trace.parent, {trace.name: json.dumps(found.trace())})

@@ -1,7 +1,7 @@
 """Programs into things that run: the passes, native code, and the two keys under which code is kept on disk.
 
-A warm start skips the passes: the text that the reader made, the target and this compiler lead to the key of the final
-program, and that to its object code. Two sources that lower to one program share the code.
+A warm start skips the passes: the text that the reader made, the target (with what tuning decided) and this compiler
+lead to the key of the final program, and that to its object code. Two sources that lower to one program share the code.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from tilewright.runtime.cache import compiler_stamp, default_cache, key_of
 from tilewright.runtime.compiled import CompiledProgram
 from tilewright.runtime.executable import Executable, interpreted
 from tilewright.runtime.options import Options
+from tilewright.runtime.tuned import tuned_target
 from tilewright.targets import Target, load_target
 from tilewright.text import print_program
 
@@ -24,7 +25,7 @@ def lowered(
     program: Program, target: str | Target, after: str | None = None, forward: bool = True
 ) -> Program:  # fmt: skip
     """`program` through the passes for `target`, to the end or to the pass called `after`."""
-    return lower(program, load_target(target), after=after, forward=forward)
+    return lower(program, tuned_target(program, load_target(target)), after=after, forward=forward)
 
 
 def reference(program: Program) -> Executable:
@@ -37,7 +38,7 @@ def build(program: Program, options: Options) -> Executable:
     """`program` as native code for this CPU."""
     from tilewright.runtime.native import native_executable
 
-    return native_executable(native_kernel(program, load_target("host"), options))
+    return native_executable(native_kernel(program, tuned_target(program, load_target("host")), options))
 
 
 def native_kernel(program: Program, target: Target, options: Options) -> Any:
@@ -76,5 +77,5 @@ def conversions() -> tuple[object, ...]:
 
 def compile_for(program: Program, target: str | Target, options: Options) -> CompiledProgram:
     """`program` compiled for `target`: placed, and callable where the target is this CPU."""
-    found = load_target(target)
+    found = tuned_target(program, load_target(target))
     return CompiledProgram(program, found, lambda: native_kernel(program, found, options), options.forward)

@@ -93,7 +93,7 @@ class JitFunction:
         """Where each tile lives for `target`, what moves, and why."""
         from tilewright.report import explain
 
-        return self._specialise(args, named, lambda bound: explain(self._read(bound), self._target(target)))[0]
+        return self._specialise(args, named, lambda bound: explain(*self._tuned(self._read(bound), target)))[0]
 
     def simulate(self, *args: Any, target: AnyTarget | None = None, **named: Any) -> Any:
         """How many cycles the call takes on `target`, what it waits for, and how far from the machine's limit that is:
@@ -102,8 +102,10 @@ class JitFunction:
         from tilewright.runtime.build import lowered
         from tilewright.targets import load_target
 
-        machine = load_target(self._target(target))
-        program, bound = self._specialise(args, named, lambda bound: lowered(self._read(bound), machine))
+        machine, forward = load_target(self._target(target)), self.options.forward
+        program, bound = self._specialise(
+            args, named, lambda bound: lowered(self._read(bound), machine, forward=forward)
+        )
         return simulate(program, machine, _values(bound))
 
     def report(self, *args: Any, target: AnyTarget | None = None, **named: Any) -> Any:
@@ -111,8 +113,29 @@ class JitFunction:
         and shows itself in a notebook."""
         from tilewright.report.html import make_report
 
+        return self._specialise(
+            args, named, lambda bound: make_report(*self._tuned(self._read(bound), target), _values(bound))
+        )[0]
+
+    def tune(
+        self, *args: Any, target: AnyTarget | None = None, budget: float | None = None, executor: Any = None,
+        progress: Any = None, **named: Any,
+    ) -> Any:  # fmt: skip
+        """Searches for better decisions than the model's for this call on `target`, and writes what it finds beside the
+        kernel's file, where later compiles read it: see `tilewright.runtime.tune.tune`. By default trials run in new
+        processes, so that a script needs its ``if __name__ == "__main__":``."""
+        from tilewright.runtime.tune import BUDGET, tune
+
         machine = self._target(target)
-        return self._specialise(args, named, lambda bound: make_report(self._read(bound), machine, _values(bound)))[0]
+        found = self._specialise(
+            args, named, lambda bound: tune(
+                self._read(bound), machine, _values(bound), budget=BUDGET if budget is None else budget,
+                executor=executor, forward=self.options.forward, progress=progress,
+            ),
+        )[0]  # fmt: skip
+        self._executables.clear()
+        self._last = (None, None)
+        return found
 
     def reference(self, *args: Any, **named: Any) -> Any:
         """The same call in the reference interpreter, which states the meaning of every operation."""
@@ -165,6 +188,13 @@ class JitFunction:
         from tilewright.runtime.build import build
 
         return build(self._read(bound), self.options)
+
+    def _tuned(self, program: Program, target: AnyTarget | None) -> tuple[Program, Target]:
+        """A program and its target, with what tuning found for it."""
+        from tilewright.runtime.tuned import tuned_target
+        from tilewright.targets import load_target
+
+        return program, tuned_target(program, load_target(self._target(target)))
 
     def _target(self, target: AnyTarget | None) -> AnyTarget:
         return self.options.target if target is None else target

@@ -17,6 +17,7 @@ from tilewright.errors import NoRouteError, Span, TargetError
 from tilewright.ir.dtypes import DType
 from tilewright.ir.layout import COL_MAJOR, ROW_MAJOR, BLayout, Layout, MemorySpace, SLayout, implied_layout
 from tilewright.targets import routing
+from tilewright.targets.decisions import Decisions, Value
 from tilewright.targets.parts import CastTable, Drain, DTypeRules, Edge, Engine, MatmulPrice, Memory, Route, VectorPrice
 
 NOMINAL = 16384
@@ -62,6 +63,8 @@ class Target:
     """what the host was found to have or to lack"""
     ddr_bytes_per_cycle: float | None = None
     """what all cores together get from DDR, reads and writes; None: each core as much as its edges carry"""
+    decisions: Decisions = field(default_factory=Decisions)
+    """what was decided for one program on this machine: see `tilewright.targets.decisions`"""
 
     def __repr__(self) -> str:
         return f"<Target {self.name}>"
@@ -113,6 +116,11 @@ class Target:
             memories[name] = replace(memories[name], capacity=capacity)
         changed = "".join(f"+{role}={capacity}" for role, capacity in sorted(capacities.items()))
         return replace(self, memories=memories, fingerprint=self.fingerprint + changed)
+
+    def with_decisions(self, made: Mapping[str, Value], asked: dict[str, tuple[Value, ...]] | None = None) -> Target:
+        """The same machine with decisions for one program; questions that passes ask are noted in `asked`."""
+        decisions = Decisions(dict(made), asked)
+        return replace(self, decisions=decisions, fingerprint=f"{self.fingerprint}+{decisions}")
 
     # --- shapes ---------------------------------------------------------------------------------------------------
     def layout(self, space: MemorySpace, shape: tuple[int, ...]) -> Layout:

@@ -29,6 +29,8 @@ from tilewright.targets import Target
 
 SHARE = 0.5
 """How much of a memory the blocks of one work item may take: the next one's loads find room beside them (assumed)."""
+SHARES = (SHARE, 0.25, 0.125, 0.75)
+"""What can be decided instead."""
 MOST = 0.9
 """How much they may take where that saves reading everything again in another pass (assumed)."""
 ROWS = 8
@@ -106,7 +108,8 @@ class _Chooser:
         if found is not None:
             return found
         reasons: list[str] = []
-        tries = ((SHARE, False, False), (MOST, False, False), (SHARE, False, True), (1.0, True, True))
+        half = self.target.decisions.first("share of a memory for the blocks of a work item", SHARES)[0]
+        tries = ((half, False, False), (MOST, False, False), (half, False, True), (1.0, True, True))
         for self.share, self.least, several in tries:
             for grid, passes in self._ways(several):
                 smallest = {c: self.smallest(c, bool(passes)) for c in (*grid, *passes)}
@@ -132,7 +135,8 @@ class _Chooser:
         if other & set(self.grid):
             return None
         whole = (rows not in self.grid, columns not in self.grid, inner not in self.rest or in_registers(self.target))
-        for sizes in sizes_of(product, whole, self.target):
+        question = "blocks of " + " x ".join(map(str, product.extents)) + f" {product.lhs.dtype}"
+        for sizes in self.target.decisions.first(question, sizes_of(product, whole, self.target)):
             blocks = product.blocks(sizes)
             cut = {c for c, extent in zip(product.classes, product.extents, strict=True) if blocks[c] < extent}
             grid, passes = tuple(c for c in self.grid if c in cut), (inner,) if inner in cut else ()
@@ -222,12 +226,14 @@ class _Chooser:
     def _shared_out(self, blocks: dict[Dim, int], grid: tuple[Dim, ...]) -> dict[Dim, int]:
         """Smaller along the first dimension until there is a work item for every core, and about equal ones."""
         cores = self.target.matmul_cores if self.products else self.target.vector_cores
+        # Products of products read their right operands anew in every item: half the block in two rounds is no gain.
+        least = cores // 2 + 1 if self.section.chained else cores
         for cls in grid:
             extent = self.dims.extents[cls]
             if not isinstance(extent, int):
                 continue
             floor = min(max(ROWS, self.smallest(cls, True)), blocks[cls])
-            while self._items(blocks, grid) < cores and blocks[cls] > floor:
+            while self._items(blocks, grid) < least and blocks[cls] > floor:
                 blocks[cls] = max(floor, blocks[cls] // 2)
             blocks[cls] = even(extent, blocks[cls])
         return blocks

@@ -38,6 +38,9 @@ from tilewright.targets import Target
 MAX_STATEMENTS = 100_000
 """Statements that the copies may add to one function: what the compiler is built to carry."""
 
+DEEPEST = 4
+"""Depths up to this may be decided on instead of the one asked for."""
+
 REDUCED = "PH-MR-001"
 """A pipelined loop has fewer slots than it was given."""
 
@@ -84,7 +87,7 @@ def _innermost_first(block: Block) -> Iterator[For]:
 
 
 def _decide(function: Function, loops: list[For], target: Target, plan: PipelinePlan) -> None:
-    wished = {loop: _useful(loop, plan) for loop in loops}
+    wished = {loop: _useful(loop, plan, target) for loop in loops}
     plain: Depths = dict.fromkeys(loops, PLAIN)
     _count(function, wished)
     reason = misfit(replicate(function, wished), target)
@@ -106,15 +109,17 @@ def _decide(function: Function, loops: list[For], target: Target, plan: Pipeline
     plan.depths |= decided
 
 
-def _useful(loop: For, plan: PipelinePlan) -> int:
-    """The depth asked for; no more than there are trips."""
+def _useful(loop: For, plan: PipelinePlan, target: Target) -> int:
+    """The depth asked for, or decided; no more than there are trips."""
     if not isinstance(loop.step, int):
         if loop.stage > 1:
             message = f"the loop over {loop.iv.name} has depth 1, not {loop.stage}: its step is known only at run time"
             plan.found.append(PerfHint(REDUCED, message, loop.span))
         return 1
     trips = trips_of(loop)
-    return loop.stage if not isinstance(trips, int) else max(1, min(loop.stage, trips))
+    most = max(DEEPEST, loop.stage) if not isinstance(trips, int) else max(1, trips)
+    options = [min(loop.stage, most), *(d for d in range(1, min(DEEPEST, most) + 1) if d != min(loop.stage, most))]
+    return target.decisions.first(f"depth of loops over {loop.iv.name} instead of {loop.stage}", options)[0]
 
 
 def _count(function: Function, depths: Depths) -> None:
