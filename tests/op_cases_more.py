@@ -9,13 +9,27 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
-from op_cases import BOTH, CASES, FLOATS, TILE, Case, Two, always, bound, choose, simple, sized, with_scalar
+from op_cases import (
+    BOTH,
+    CASES,
+    FLOATS,
+    TILE,
+    Case,
+    Pair,
+    Two,
+    always,
+    bound,
+    choose,
+    padded,
+    simple,
+    sized,
+    with_scalar,
+)
 from support import Array, exact_ints
 
-import tilewright.ops as ops
 from tilewright.ir.dtypes import BF16, FP16, FP32, INT8, INT32, UINT32, DType
 from tilewright.ir.layout import Pad
-from tilewright.ir.op import Level, lookup
+from tilewright.ir.op import Level, Op, lookup
 from tilewright.ir.scalar import constant
 
 TENSOR = (Level.TENSOR,)
@@ -50,11 +64,6 @@ def signs(shape: tuple[int, ...], seed: int) -> Array:
     found = draws.choice([1, -1], shape)
     found.reshape(-1)[:3] = 2
     return found
-
-
-def wrapped(exact: Any, bits: int) -> Any:
-    half = 1 << (bits - 1)
-    return (exact + half) % (1 << bits) - half
 
 
 def left(a: Any, b: Any) -> Any:
@@ -314,10 +323,11 @@ def rows() -> None:
         ("MN", "mn"), simple("mgather", coalesce="elem"), lambda a, i: a.reshape(-1)[i], NUMBERS, operand_dtypes=own,
         ddr=(0,), draw=(None, index(255)),
     )  # fmt: skip
-    for mode, formula in (
+    modes: tuple[tuple[str, Two], ...] = (
         ("clamp", lambda a, i: a[np.clip(i[0], 0, len(a) - 1)]),
         ("wrap", lambda a, i: a[i[0] % len(a)]),
-    ):
+    )
+    for mode, formula in modes:
         CASES[f"mgather_{mode}"] = Case(
             ("MN", "1m"), simple("mgather", gather_oob=mode), formula, NUMBERS, operand_dtypes=own, ddr=(0,),
             draw=(None, lambda shape, seed: index(99)(shape, seed) - 20),
@@ -414,14 +424,17 @@ def sorts() -> None:
         )  # fmt: skip
 
 
-def generated(build: Any, formula: Callable[[int, int], Any], dtypes: tuple[DType, ...]) -> Case:
+def generated(
+    build: Any, formula: Callable[[int, int], Any], dtypes: tuple[DType, ...], levels: tuple[Level, ...] = BOTH
+) -> Case:
     """A case whose result has the valid shape [M, N]; `formula` gives it from its extents."""
-    return Case((), sized(build), cast("Any", formula), dtypes, sized_formula=True)
+    return Case((), sized(build), cast("Any", formula), dtypes, levels, sized_formula=True)
 
 
 def random_words(rows: int, columns: int, rounds: int, counters: list[int], keys: list[int]) -> Any:
     """Philox 4x32 in plain integers."""
-    low, out = (1 << 32) - 1, []
+    low = (1 << 32) - 1
+    out: list[int] = []
     for block in range(-(-rows * columns // 4)):
         number = sum(c << (32 * k) for k, c in enumerate(counters)) + block
         c = [(number >> (32 * k)) & low for k in range(4)]
@@ -434,30 +447,51 @@ def random_words(rows: int, columns: int, rounds: int, counters: list[int], keys
     return np.array(out[: rows * columns], np.int64).reshape(rows, columns)
 
 
+def counting(descending: bool) -> Any:
+    def build(level: Level, dtype: DType, physical: Pair, valid: Pair) -> Op:
+        return lookup_any("ci")(-3, valid, dtype, descending, level=level)
+
+    return build
+
+
+def triangle(diagonal: int, upper: bool, tail: bool) -> Any:
+    def build(level: Level, dtype: DType, physical: Pair, valid: Pair) -> Op:
+        shape = {"shape": physical, "valid_shape": valid} if tail else {"shape": valid}
+        return lookup_any("tri")(diagonal, dtype=dtype, upper=upper, level=level, **shape)
+
+    return build
+
+
+KEYS, COUNTERS = (7, 11), (0xFFFFFFFC, 0xFFFFFFFF, 5, 6)
+
+
+def drawn(rounds: int) -> Any:
+    def build(level: Level, dtype: DType, physical: Pair, valid: Pair) -> Op:
+        return lookup_any("random")(*KEYS, *COUNTERS, valid, dtype=dtype, rounds=rounds, level=level)
+
+    return build
+
+
 def generators() -> None:
     kinds = (INT32, INT8, *FLOATS)
-    for descending in (False, True):
-        sign = -1 if descending else 1
-        CASES["ci_down" if descending else "ci"] = generated(
-            lambda level, d, p, v, down=descending: lookup_any("ci")(-3, v, d, down, level=level),
-            lambda m, n, sign=sign: (-3 + sign * np.arange(m * n)).reshape(m, n), kinds,
-        )  # fmt: skip
-    for upper, name in ((False, "tri"), (True, "tri_upper")):
-        CASES[name] = generated(
-            lambda level, d, p, v, upper=upper: lookup_any("tri")(2, v, dtype=d, upper=upper, level=level),
-            lambda m, n, upper=upper: np.triu(np.ones((m, n)), 2) if upper else np.tril(np.ones((m, n)), 2), kinds,
-        )  # fmt: skip
-    CASES["tri_valid"] = Case(
-        (), sized(lambda level, d, p, v: lookup_any("tri")(-1, p, v, d, level=level)),
-        cast("Any", lambda m, n: np.tril(np.ones((m, n)), -1)), kinds, TILE, sized_formula=True,
-    )  # fmt: skip
+
+    def up(m: int, n: int) -> Any:
+        return (np.arange(m * n) - 3).reshape(m, n)
+
+    def down(m: int, n: int) -> Any:
+        return (-3 - np.arange(m * n)).reshape(m, n)
+
+    CASES["ci"] = generated(counting(False), up, kinds)
+    CASES["ci_down"] = generated(counting(True), down, kinds)
+    CASES["tri"] = generated(triangle(2, False, False), lambda m, n: np.tril(np.ones((m, n)), 2), kinds)
+    CASES["tri_upper"] = generated(triangle(2, True, False), lambda m, n: np.triu(np.ones((m, n)), 2), kinds)
+    CASES["tri_valid"] = generated(triangle(-1, False, True), lambda m, n: np.tril(np.ones((m, n)), -1), kinds, TILE)
     for rounds in (10, 7):
-        CASES[f"random{rounds}"] = generated(
-            lambda level, d, p, v, r=rounds: lookup_any("random")(
-                7, 11, 0xFFFFFFFF - 3, 0xFFFFFFFF, 5, 6, v, dtype=d, rounds=r, level=level
-            ),
-            lambda m, n, r=rounds: random_words(m, n, r, [0xFFFFFFFC, 0xFFFFFFFF, 5, 6], [7, 11]), (UINT32, INT32),
-        )  # fmt: skip
+        CASES[f"random{rounds}"] = generated(drawn(rounds), bound_words(rounds), (UINT32, INT32))
+
+
+def bound_words(rounds: int) -> Callable[[int, int], Any]:
+    return lambda m, n: random_words(m, n, rounds, list(COUNTERS), list(KEYS))
 
 
 def lookup_any(name: str) -> Any:
@@ -473,8 +507,6 @@ def joined() -> None:
     for letters in ("1N", "M1", "11"):
         CASES[f"expand_clone_{letters}"] = Case((letters, "MN"), simple("expand_clone"), repeated, NUMBERS)
     for pad, infinite in ((Pad.ZERO, 0), (Pad.MAX, 1), (Pad.MIN, -1)):
-        from op_cases import padded
-
         CASES[f"fillpad_inplace_{pad.name}"] = Case(
             ("MN",), simple("fillpad_inplace", pad_value=pad), bound(padded, infinite), NUMBERS, TILE
         )
@@ -519,4 +551,3 @@ for add_cases in (
     integers, functions, searches, partials, gathers, scatters, rows, sorts, generators, joined, batches,
 ):  # fmt: skip
     add_cases()
-USED = (ops, BOTH, wrapped)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from tilewright.analysis.liveness import Liveness, live_ranges, shareable
+from tilewright.codegen.native.carries import carried_in_place
 from tilewright.codegen.native.scope import affine_map, reinterprets
 from tilewright.ir.function import Function, Param, Program
 from tilewright.ir.layout import Pad
@@ -89,6 +90,7 @@ class _Planner:
         self.users = _users(function)
         self.written = frozenset(self.root(v) for v in _written(function, program))
         self.mixed = mixed
+        self.carries = carried_in_place(function)
 
     def run(self) -> Plan:
         self._returned()
@@ -162,7 +164,8 @@ class _Planner:
         time = 2 * self.live.begins[stmt]
         written = getattr(op, op.writes) if op.writes else None
         if isinstance(written, Value):
-            if isinstance(target.type, TensorType) or self.dies_by(written, time):
+            in_place = target in self.carries.written and written in self.homes
+            if isinstance(target.type, TensorType) or in_place or self.dies_by(written, time):
                 self.plan.shared[target] = written
                 self.alias(target, written)
             else:
@@ -270,7 +273,8 @@ class _Planner:
             if arg in passed:
                 self.settle(arg, tensor_homes)
                 continue
-            if isinstance(init.type, TileType) and init in self.homes and self.dies_by(init, 2 * begin):
+            dies = arg in self.carries.passed or self.dies_by(init, 2 * begin)
+            if isinstance(init.type, TileType) and init in self.homes and dies:
                 self.plan.shared[arg] = init
                 self.alias(arg, init)
             else:
