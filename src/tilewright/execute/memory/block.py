@@ -21,7 +21,7 @@ from tilewright.execute.instructions import Code, Instruction
 from tilewright.execute.interpreter import Data, Environment, Interpreter
 from tilewright.execute.memory.clocks import Event, Ledger, Shadow
 from tilewright.execute.memory.memory import Box, Place
-from tilewright.execute.memory.places import Places, inside, same_elements
+from tilewright.execute.memory.places import Places, check_pad, inside, same_elements
 from tilewright.ir import nodes
 from tilewright.ir.layout import Pad
 from tilewright.ir.loops import Contract
@@ -126,7 +126,7 @@ class Block:
         trips: Sequence[int] = range(start, stop, step)
         if stmt in self.code.items.loops:
             trips = trips[self.number :: self.blocks]
-        if stmt.kind is LoopKind.PARALLEL and all(isinstance(a.type, TensorType) for a in stmt.iter_args):
+        if stmt.kind is LoopKind.PARALLEL:
             trips = self.rng.sample(trips, len(trips))
         number, begin = self.code.loops[stmt], len(self.ledger.events)
         memories = [
@@ -134,6 +134,8 @@ class Block:
         ]
         carried = self.values(stmt.inits)
         for trip in trips:
+            if stmt.conditional and not carried[0]:
+                break
             self.env[stmt.iv] = trip
             self.hand(stmt.iter_args, carried)
             self.begun[number] = len(self.ledger.events)
@@ -252,6 +254,7 @@ class Block:
         """Where the result goes, and which boxes of it are written (None: all that it occupies)."""
         assert isinstance(made.type, TileType)
         own = self.places.place(made, made.type, self.env)
+        check_pad(op, made, made.type)
         if op.writes is None:
             padded = made.type.view.pad is not Pad.NULL
             valid = self.interpreter.extents(made.type.valid, self.env)

@@ -18,6 +18,7 @@ from typing import Any
 
 from tilewright.analysis.cores import CORE, core_of
 from tilewright.analysis.legality import check_legal
+from tilewright.analysis.parallel import check_parallel
 from tilewright.errors import MemoryFault
 from tilewright.execute.instructions import Code, number_of
 from tilewright.execute.interpreter import Data, Environment, Interpreter
@@ -47,6 +48,7 @@ def run_placed(
     what it asks for. Raises `MemoryFault`, and what the interpreter raises."""
     if check:
         verify(program)
+        check_parallel(program)
         check_legal(program, target)
     return MemoryMachine(program, target, seed).run(program.function(entry or program.entry), args)
 
@@ -97,7 +99,7 @@ class MemoryMachine(Interpreter):
 
     def loop(self, stmt: For, env: Environment) -> tuple[Any, ...]:
         """Parallel loops of launches run their trips in any order."""
-        if stmt.kind is not LoopKind.PARALLEL or not all(isinstance(a.type, TensorType) for a in stmt.iter_args):
+        if stmt.kind is not LoopKind.PARALLEL:
             return super().loop(stmt, env)
         start, stop, step = (int(self.scalar(bound, env)) for bound in (stmt.start, stmt.stop, stmt.step))
         trips = list(range(start, stop, step))

@@ -100,6 +100,7 @@ class Places:
             if name == op.view_of:
                 inside(op, name, box, source.index.shape)
         own = self.place(stmt.target, stmt.target.type, env)
+        check_pad(op, stmt.target, stmt.target.type)
         operands = self.view_operands(op, env)
         shown, made_by = (np.array(op.evaluate(array, *operands)) for array in (source.index, source.made_by))
         if own.address is None or source.address is None:
@@ -150,6 +151,17 @@ def _extents(function: Function, target: Target) -> dict[str, int]:
                 top = (kind.memref.addr or 0) + max(kind.memref.nbytes, footprint(kind, target))
                 found[name] = max(found.get(name, 0), top)
     return found
+
+
+def check_pad(op: Op, made: Value, kind: TileType) -> None:
+    """Raises `MemoryFault` when a type says of what surrounds the valid part what the operation does not do."""
+    inferred = op.infer()
+    if isinstance(inferred, TileType) and inferred.view.pad is not kind.view.pad:
+        raise MemoryFault(
+            f"{made.name!r} is said to be padded otherwise than {op.qualified_name} pads it",
+            required=f"pad={inferred.view.pad}",
+            found=f"pad={kind.view.pad}",
+        )
 
 
 def inside(op: Op, name: str, box: Box, shape: tuple[int, ...]) -> None:
