@@ -73,9 +73,9 @@ def transfer_ends(op: Op, result: Type) -> tuple[MemorySpace, MemorySpace] | Non
 
 
 def _transfer(op: Op, result: Type, edge: Edge, target: Target) -> Cost:
-    tile = (
-        result if isinstance(result, TileType) else next(v.type for _, v in op.operand_items() if v.type is not result)
-    )
+    # What is written into another tile, or to DDR, is as large as it is, and not as what it is written into.
+    parts = [v.type for name, v in op.operand_items() if name != op.writes] if op.writes is not None else []
+    tile = parts[0] if parts else result
     nbytes = footprint(tile, target) if isinstance(tile, TileType) and tile.space else 0
     ddr = _ddr_bytes(op, result, tile, target)
     shape = tile.static_shape if isinstance(tile, TileType) else ()

@@ -196,7 +196,7 @@ class _Decider:
             for product, p, t in found:
                 self.forced(product, p, t, str(reason))
             return
-        if plan.sink.store is None:
+        if plan.sink.store is None and plan.sink.space is None:
             self.index.temporary[plan.sink.value] = None
             self.tiles.hints += self.sinks.hints(root, plan.sink)
         self.tiles.sums.append(plan)

@@ -13,6 +13,7 @@ from tilewright.ir.scalar import Scalar, Value
 from tilewright.ir.types import TileType
 from tilewright.ops.create import Create
 from tilewright.ops.movement import Load, Store
+from tilewright.ops.parts import Assemble
 from tilewright.passes.tile.tile_matmul.elements import ElementWriter
 from tilewright.passes.tile.tile_matmul.forms import Index, Product, index_of
 from tilewright.passes.tile.tile_matmul.operands import Bring
@@ -74,7 +75,7 @@ class _Tiler(ElementWriter):
             if plan.sink.store is not None:
                 self.stored(plan, plan.sink.value, plan.sink.store, (plan.m, plan.n))
             else:
-                self.collected(plan, stmt)
+                self.collected(plan, stmt) if plan.sink.space is None else self.put_together(plan, stmt)
 
     def room(self, plan: SumPlan) -> tuple[int, int]:
         """The parts in which what follows a collected sum is computed."""
@@ -123,6 +124,21 @@ class _Tiler(ElementWriter):
         self.index.temporary[value] = load
         self.bind(value, self.let(load, name, span))
 
+    def put_together(self, plan: SumPlan, stmt: Stmt) -> None:
+        """The whole result in a tile on chip, part by part."""
+        value, span = plan.sink.value, stmt.span
+        kind = value.type
+        assert isinstance(kind, TileType)
+        valid = None if kind.view.valid_shape is None else tuple(self.scalar(extent) for extent in kind.valid)
+        room = Create(kind.static_shape, kind.dtype, plan.sink.space, None, valid, level=Level.TILE, span=span)
+
+        def put(window: Window, whole: Value) -> Value:
+            tile = self.element(value, window)
+            part = Assemble(whole, tile, (window.row, window.col), level=Level.TILE, span=span)
+            return self.let(part, value.name, span)
+
+        self.bind(value, self.tiles_of(plan, (plan.m, plan.n), self.let(room, f"{value.name}_room", span), put))
+
     def tiles_of(
         self, plan: SumPlan, tile: tuple[int, int], out: Value, store: Callable[[Window, Value], Value]
     ) -> Value:
@@ -151,7 +167,8 @@ class _Tiler(ElementWriter):
     def streams(self, plan: SumPlan) -> int:
         """How many buffers what moves through the inner loop has: accumulators, or the operand that is not held."""
         first = next(iter(plan.products.values()))
-        if plan.sink.value in self.index.temporary or first.steps > 1 or not self.is_alone(plan):
+        collected = plan.sink.space is not None or plan.sink.value in self.index.temporary
+        if collected or first.steps > 1 or not self.is_alone(plan):
             return 1
         return max(first.tile.accumulators, first.tile.lhs_buffers, first.tile.rhs_buffers)
 

@@ -21,6 +21,9 @@ ACC, MAT, DDR, VEC = MemorySpace.ACC, MemorySpace.MAT, MemorySpace.DDR, MemorySp
 ROOM = 4
 """Tiles of one size that are taken to be alive together in what follows a sum (assumed)."""
 
+SHARED = 2
+"""Part of a memory that one collected result may take: the reciprocal (assumed)."""
+
 
 class Sinks:
     """Finds where sums go."""
@@ -58,8 +61,8 @@ class Sinks:
         return edge.carries(arrays[0].dtype, made.dtype)
 
     def collected(self, root: Value, after: tuple[Value, Let] | None = None) -> Sink:
-        """In a temporary tensor, from where every consumer loads what it wants. `after` is done part by part where the
-        whole of it has no room."""
+        """In a tile where accumulators are registers and it has room; else in a temporary tensor, from where every
+        consumer loads what it wants. `after` is done part by part where the whole of it has no room."""
         at, value = self.index.defs[root], root
         while True:
             uses = self.index.uses.get(value, [])
@@ -73,7 +76,21 @@ class Sinks:
             kind = tile_type(root)
             whole = footprint(TileType(kind.static_shape, kind.dtype, VEC), self.target)
             after = after if ROOM * whole > self.target.capacity(VEC) else None
-        return Sink(value, at, after=after)
+        return Sink(value, at, space=self.home(value) if after is None else None, after=after)
+
+    def home(self, value: Value) -> MemorySpace | None:
+        """The memory in which parts out of registers are put together: the one that every reader takes them from."""
+        if not self.target.memory(ACC).register_bytes:
+            return None
+        readers = [use.op for use in self.index.uses.get(value, []) if use.op is not None]
+        products = [isinstance(op.loops, Contract) for op in readers]
+        space = MAT if products and all(products) else VEC
+        kind = tile_type(value)
+        edges = [self.target.edge(source, space) for source in (ACC, VEC)]
+        if any(edge is None or not edge.carries(kind.dtype, kind.dtype) for edge in edges):
+            return None
+        whole = footprint(TileType(kind.static_shape, kind.dtype, space), self.target)
+        return space if SHARED * whole <= self.target.capacity(space) else None
 
     def follows_alone(self, op: Op) -> bool:
         """Whether an operation on nothing but the sum is done before it is collected."""
