@@ -349,3 +349,19 @@ def test_a_compact_part_is_packed_by_its_valid_shape() -> None:
 def test_masks_are_bits() -> None:
     found = positions(TileType((3, 13), BOOL, MemorySpace.VEC), A3, (3, 13))
     assert found[0].tolist() == list(range(13)) and found[1, 0] == 32 * 8
+
+
+def test_a_loop_that_its_condition_ends() -> None:
+    text = incore(
+        f"n: pl.Scalar[pl.INDEX], {A}, {OUT}",
+        """
+        x = pl.tile.load(a, [0, 0], [32, 64])
+        i = 0
+        while i < n:
+            x = pl.tile.neg(x)
+            i = i + 1
+        o = pl.tile.store(x, [0, 0], out)
+        return o
+        """,
+    )
+    agrees(parse(text), A3, [3, exact_ints((32, 64)), poison((32, 64))])

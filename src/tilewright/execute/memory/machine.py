@@ -18,7 +18,6 @@ from typing import Any
 
 from tilewright.analysis.cores import CORE, core_of
 from tilewright.analysis.legality import check_legal
-from tilewright.analysis.parallel import check_parallel
 from tilewright.errors import MemoryFault
 from tilewright.execute.instructions import Code, number_of
 from tilewright.execute.interpreter import Data, Environment, Interpreter
@@ -48,7 +47,6 @@ def run_placed(
     what it asks for. Raises `MemoryFault`, and what the interpreter raises."""
     if check:
         verify(program)
-        check_parallel(program)
         check_legal(program, target)
     return MemoryMachine(program, target, seed).run(program.function(entry or program.entry), args)
 
