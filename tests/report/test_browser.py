@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from report.browser import Browser, Page, find_browser
-from report.test_page import example
+from report.test_page import example, handing
 
 from tilewright.report.html import make_report
 
@@ -324,6 +324,18 @@ def test_choosing_passes(page: Page) -> None:
     before = page.run("document.querySelectorAll('.diff .row').length")
     page.click(*place(page, "document.querySelector('.diff .fold')"))
     assert page.run("document.querySelectorAll('.diff .row').length") > before
+    assert page.complaints == []
+
+
+@pytest.mark.parametrize("target", ["ascend910b", "host"])
+def test_what_stays_on_chip_and_what_does_not(browser: Browser, tmp_path: Path, target: str) -> None:
+    report = handing(target)
+    page = browser.open(report.save(tmp_path / "two.html").as_uri())
+    shown = page.run("document.querySelector('#choices').innerText")
+    for row in report.data["hands"]:
+        assert ("stays on chip" if row["function"] else "through DDR") in shown
+        assert f"{row['producer']} → {row['consumer']}" in shown
+        assert row["why"] in shown
     assert page.complaints == []
 
 

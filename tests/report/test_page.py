@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import asdict
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from execute.test_simulator import DIGITS, EXAMPLES
 from execute.toy import program, tile, toy
 from properties.judges import ASCEND, load_example
 
+import tilewright.language as pl
 from tilewright.compiler import lower
 from tilewright.errors import UnsupportedError
 from tilewright.execute import unfold
@@ -121,6 +123,30 @@ def test_the_maps_are_the_explanation(made: tuple[str, str, Report]) -> None:
             (m.memory, m.peak, m.capacity) for m in function.memories
         ]
     assert report.data["tiles"] == list(explain_tiles(example(kernel)[0], target).to_json()["functions"])
+
+
+@pl.jit
+def two_sections(a: pl.Tensor, b: pl.Tensor, c: pl.Tensor, out: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        between = pl.relu(a @ b)
+    with pl.at(level=pl.Level.CORE_GROUP):
+        out[:] = pl.relu(between @ c)
+    return out
+
+
+def handing(target: str) -> Report:
+    """A page about two sections, the first of which hands a tensor to the second."""
+    shapes = ((16, 64), (64, 32), (32, 64), (16, 64))
+    return two_sections.report(*(np.zeros(shape, np.float16) for shape in shapes), target=target)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_what_sections_hand_on_is_the_explanations(target: str) -> None:
+    shown = handing(target).data["hands"]
+    shapes = ((16, 64), (64, 32), (32, 64), (16, 64))
+    found = two_sections.explain(*(np.zeros(shape, np.float16) for shape in shapes), target=target)
+    assert shown == [asdict(row) for row in found.hands]
+    assert [row["tensor"] for row in shown] == ["between"]
 
 
 def test_the_stages_are_the_programs(made: tuple[str, str, Report]) -> None:

@@ -21,7 +21,7 @@ DASK = "dask://"
 QUIET = 2.0
 """Seconds without a word, at most, while trials end."""
 
-PATIENCE = "10s"
+PATIENCE = "5s"
 """How long a Dask scheduler may take to answer."""
 
 

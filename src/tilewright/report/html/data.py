@@ -50,7 +50,7 @@ def page_data(program: Program, target: Target, arguments: Mapping[str, Any] | N
         "choices": list(found.choices),
         "hints": list(found.hints),
         "notes": list(found.notes),
-        "handed": handed(found),
+        "hands": [asdict(row) for row in found.hands],
         "files": _files(found),
     }
     try:
@@ -77,17 +77,6 @@ def _function(function: dict[str, Any]) -> dict[str, Any]:
     for tile in function["tiles"]:
         tile["file"] = short_path(tile["file"])
     return function
-
-
-def handed(found: Explanation) -> list[dict[str, Any]]:
-    """What sections hand to each other, each with how and why: results that stay on chip, and those that do not."""
-    rows: list[dict[str, Any]] = []
-    for name in ("joins", "refusals"):
-        rows += [
-            {"kind": name, **(row if isinstance(row, dict) else {"text": str(row)})}
-            for row in found.to_json().get(name, ())
-        ]
-    return rows
 
 
 def _stages(texts: dict[str, str]) -> list[dict[str, Any]]:

@@ -122,21 +122,25 @@ tw.tilesTable = (tiles) => {
   return tw.table([["line", "code"], ["product", "wrap"], ["tile"], ["tiles"], ["cycles", "n"], ["bound by"], ["second best", "wrap"]], rows, "Tiles of products");
 };
 
-tw.handedTable = (data) => {
-  const joined = (row) => row.kind === "joins";
-  const rest = (row) => Object.entries(row).filter(([name]) => !["kind", "line", "file"].includes(name)).map(([, value]) => [value].flat().join(", ")).filter(Boolean).join(" · ");
-  const rows = data.handed.map((row) => [
-    tw.el("span", { class: joined(row) ? "tag yes" : "tag no" }, joined(row) ? "stays on chip" : "through DDR"), tw.where(row.file ?? "", row.line ?? 0), rest(row),
+// Tensors that one section hands to another: on chip, or through DDR and why; then other tensors that the program makes.
+tw.handsTable = (data) => {
+  const tag = (onChip, words) => tw.el("span", { class: onChip ? "tag yes" : "tag no" }, words);
+  const rows = data.hands.map((hand) => [
+    tag(hand.function, hand.function ? "stays on chip" : "through DDR"), hand.tensor, hand.line ? `line ${hand.line}` : "",
+    `${hand.producer} → ${hand.consumer}`, hand.nbytes === null ? "" : tw.bytes(hand.nbytes),
+    [hand.function ? `both are in ${hand.function} now` : "", hand.function && hand.kept ? "stored all the same, for others" : "", hand.why].filter(Boolean).join("; "),
   ]);
-  for (const space of data.workspaces) rows.push([tw.el("span", { class: "tag no" }, "through DDR"), "", `${space.name}: ${space.shape} ${space.dtype}, ${tw.bytes(space.nbytes)} of DDR`]);
-  return rows.length ? tw.table([[""], ["line", "code"], ["what, and why", "wrap"]], rows, "What functions hand to each other")
-    : tw.el("p", { class: "soft" }, "Nothing goes from one function to another.");
+  for (const space of data.workspaces.filter((item) => !data.hands.some((hand) => hand.tensor === item.name))) {
+    rows.push([tag(false, "through DDR"), space.name, "", "", tw.bytes(space.nbytes), `${space.shape} ${space.dtype}, made by the compiler for what crosses between cores`]);
+  }
+  return rows.length ? tw.table([[""], ["tensor", "code"], ["line"], ["from → to", "code"], ["bytes", "n"], ["why", "wrap"]], rows, "What sections hand to each other")
+    : tw.el("p", { class: "soft" }, "Nothing goes from one section to another.");
 };
 
 tw.choices = (root, data) => {
   const products = data.tiles.some((func) => func.products.length), list = (lines) => tw.el("ul", { class: "plain" }, lines.map((line) => tw.el("li", {}, line)));
   root.append(tw.el("h3", {}, "Tiles of products"), products ? tw.tilesTable(data.tiles) : tw.el("p", { class: "soft" }, "The program has no matrix product."),
-    tw.el("h3", {}, "What functions hand to each other"), tw.handedTable(data));
+    tw.el("h3", {}, "What sections hand to each other"), tw.handsTable(data));
   if (data.hints.length) root.append(tw.el("h3", {}, "Hints"), list(data.hints));
   if (data.choices.length) root.append(tw.el("h3", {}, "Memories that were open"), list(data.choices));
   if (data.notes.length) root.append(tw.el("h3", {}, "Notes on the machine"), list(data.notes));
