@@ -36,7 +36,7 @@ def test_the_demo_agrees_with_numpy_and_with_the_interpreter() -> None:
     ended = run("demo.py")
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "99.50% right; NumPy 99.50%" in ended.stdout and "Everything agrees" in ended.stdout
-    for target, kernels in (("ascend910b", 4), ("ascend950", 1)):
+    for target, kernels in (("ascend910b", 1), ("ascend950", 1)):
         folder = FOLDER / "build" / target
         manifest = json.loads((folder / "manifest.json").read_text())
         assert len(manifest["kernels"]) == kernels

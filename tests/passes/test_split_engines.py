@@ -1,19 +1,20 @@
-"""The engine split keeps meaning: phases, parts of workspaces, trips launched one by one, and what it refuses."""
+"""The engine split keeps meaning: launches, parts of workspaces, and both kinds of core in one function."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from meaning import outcome
+from properties.judges import judge_pto
 
 import tilewright as tw
 import tilewright.language as pl
 from tilewright.compiler import lower
-from tilewright.errors import UnsupportedError
 from tilewright.execute import interpret
 from tilewright.frontend import KernelSource, read_program
 from tilewright.ir.dtypes import from_numpy
 from tilewright.ir.function import FunctionKind, Program
-from tilewright.ir.nodes import Call, For
+from tilewright.ir.nodes import Call, Let
 from tilewright.ir.types import TensorType
 from tilewright.ir.verify import verify
 from tilewright.passes.tile.split_engines import split_engines
@@ -32,11 +33,15 @@ def cores(program: Program) -> list[object]:
 
 
 def check(program: Program, expected: np.ndarray, *arrays: np.ndarray) -> Program:
+    """The placed program, right in the interpreter and, with either way of ordering, in the emulator."""
     final = lower(program, TARGET)
     verify(final)
     given = [array.copy() for array in arrays]
     interpret(final, given)
+    wanted = outcome(program, list(arrays))
     np.testing.assert_array_equal(given[-1], expected)
+    for sync in ("auto", "explicit"):
+        judge_pto(final, TARGET, list(arrays), wanted, sync=sync)
     return final
 
 
@@ -72,17 +77,19 @@ def stepped(a: np.ndarray, w: np.ndarray) -> np.ndarray:
     return a
 
 
-def test_trips_that_alternate_are_launched_one_by_one() -> None:
+def calls(program: Program) -> int:
+    return sum(isinstance(stmt, Call) for stmt in program.main.walk())
+
+
+def test_trips_that_alternate_are_one_launch() -> None:
     a, w = ints(16, 16), ints(16, 16, seed=1)
     out = np.zeros_like(a)
     final = check(program_of(alternating, a, w, out), stepped(a, w), a, w, out)
-    loops = [stmt for stmt in final.main.body if isinstance(stmt, For)]
-    assert len(loops) == 1 and sum(isinstance(stmt, Call) for stmt in loops[0].body) >= 2
-    assert set(cores(final)) == {"cube", "vector"}
+    assert calls(final) == 1 and cores(final) == [None]
 
 
 @pytest.mark.parametrize("rows", [1, 15, 16, 17, 63, 65])
-def test_work_items_stay_inside_the_launches_of_a_trip(rows: int) -> None:
+def test_work_items_of_which_each_alternates(rows: int) -> None:
     a, w = ints(rows, 16), ints(16, 16, seed=1)
     out = np.zeros_like(a)
     check(program_of(alternating_items, a, w, out), stepped(a, w), a, w, out)
@@ -98,7 +105,7 @@ def guarded(a: pl.Tensor, w: pl.Tensor, out: pl.Out[pl.Tensor]):
     return out
 
 
-def test_a_branch_is_kept_in_the_phase_that_stores_under_it() -> None:
+def test_only_some_trips_cross() -> None:
     a, w = ints(64, 16), ints(16, 16, seed=1)
     out = np.full_like(a, 5)
     expected = out.copy()
@@ -115,18 +122,17 @@ def three_phases(a: pl.Tensor, w: pl.Tensor, v: pl.Tensor, out: pl.Out[pl.Tensor
     return out
 
 
-def test_phases_alternate_without_a_loop_in_the_caller() -> None:
+def test_matrix_and_vector_work_of_an_item_is_one_launch() -> None:
     a, w, v = ints(64, 16), ints(16, 16, seed=1), ints(16, 16, seed=2)
     out = np.zeros_like(a)
     expected = np.maximum(a @ w, np.float32(0)) @ v
     final = check(program_of(three_phases, a, w, v, out), expected, a, w, v, out)
-    assert cores(final) == ["cube", "vector", "cube"]
-    assert not any(isinstance(stmt, For) for stmt in final.main.body)
+    assert calls(final) == 1 and cores(final) == [None]
 
 
 @pl.jit
 def nested(a: pl.Tensor, w: pl.Tensor, out: pl.Out[pl.Tensor]):
-    """An alternating loop inside a sequential one whose trips depend on each other: launches cannot be re-ordered."""
+    """An alternating loop inside a sequential one whose trips depend on each other."""
     x = pl.load(a, [0, 0], [16, 16])
     for _ in pl.range(0, 2):
         for _ in pl.range(0, 2):
@@ -135,7 +141,7 @@ def nested(a: pl.Tensor, w: pl.Tensor, out: pl.Out[pl.Tensor]):
     return out
 
 
-def test_a_loop_in_a_loop_is_launched_trip_by_trip() -> None:
+def test_a_loop_in_a_loop() -> None:
     a, w = ints(16, 16), ints(16, 16, seed=1)
     out = np.zeros_like(a)
     expected = a
@@ -157,18 +163,59 @@ def one_core(a: pl.Tensor, out: pl.Out[pl.Tensor]):
     return out
 
 
-def test_bounds_that_the_caller_cannot_know_are_refused() -> None:
+def test_trips_that_are_known_at_run_time_only() -> None:
     @pl.jit
     def unknown(a: pl.Tensor, n: pl.Tensor, w: pl.Tensor, out: pl.Out[pl.Tensor]):
         for i in pl.range(0, 4):
             for _ in pl.range(0, pl.cast(pl.read(n, [i, 0]), pl.INDEX)):
                 p = pl.matmul(pl.load(a, [0, 0], [16, 16]), pl.load(w, [0, 0], [16, 16]))
-                out = pl.store(pl.neg(pl.move(p, pl.Mem.Vec)), [0, 0], out)
+                out = pl.store(pl.neg(pl.move(p, pl.Mem.Vec)), [i * 16, 0], out)
         return out
 
-    arrays = (ints(16, 16), np.ones((4, 1), np.int32), ints(16, 16), np.zeros((16, 16), np.float32))
-    with pytest.raises(UnsupportedError, match="bounds the caller does not know"):
-        lower(program_of(unknown, *arrays), TARGET)
+    a, w, n = ints(16, 16), ints(16, 16, seed=1), np.asarray([[2], [0], [1], [3]], np.int32)
+    out = np.full((64, 16), 7, np.float32)
+    expected = out.copy()
+    for i in (0, 2, 3):
+        expected[i * 16 : i * 16 + 16] = -(a @ w)
+    check(program_of(unknown, a, n, w, out), expected, a, n, w, out)
+
+
+@pl.jit
+def turned(a: pl.Tensor, between: pl.Out[pl.Tensor], out: pl.Out[pl.Tensor]):
+    """Items of the second loop read what all items of the first one wrote."""
+    for i in pl.parallel(0, 64, 16):
+        between = pl.store(pl.relu(pl.load(a, [i, 0], [16, 64])), [i, 0], between)
+    for j in pl.parallel(0, 64, 16):
+        out = pl.store(pl.neg(pl.load(between, [0, j], [64, 16])), [0, j], out)
+    return out
+
+
+@pytest.mark.parametrize("target", ["ascend910b", "ascend950"])
+def test_what_needs_all_items_of_a_loop_is_another_launch(target: str) -> None:
+    a, between, out = ints(64, 64), np.zeros((64, 64), np.float32), np.zeros((64, 64), np.float32)
+    program = program_of(turned, a, between, out)
+    final = lower(program, tw.load_target(target))
+    assert calls(final) == 2 and cores(final) == ["vector", "vector"]
+    check(program, -np.maximum(a, 0), a, between, out)
+
+
+@pl.jit
+def many_items(a: pl.Tensor, w: pl.Tensor, out: pl.Out[pl.Tensor]):
+    for i in pl.parallel(0, a.shape[0], 16):
+        rows = pl.min(16, a.shape[0] - i)
+        product = pl.matmul(pl.load(a, [i, 0], [16, 16], valid_shape=[rows, 16]), pl.load(w, [0, 0], [16, 16]))
+        out = pl.store(pl.relu(product), [i, 0], out)
+    return out
+
+
+@pytest.mark.parametrize(("items", "parts"), [(1, 1), (3, 3), (48, 48), (49, 48), (100, 48)])
+def test_a_workspace_has_a_part_for_each_item_that_runs_at_once(items: int, parts: int) -> None:
+    """24 matrix and 48 vector cores: items 48 apart are on one core, whatever kind runs them."""
+    a, w = ints(items * 16 - 3, 16), ints(16, 16, seed=1)
+    out = np.zeros_like(a)
+    final = check(program_of(many_items, a, w, out), np.maximum(a @ w, np.float32(0)), a, w, out)
+    (space,) = [s.target for s in final.main.body if isinstance(s, Let) and isinstance(s.target.type, TensorType)]
+    assert isinstance(space.type, TensorType) and space.type.shape[0] == parts * 16
 
 
 def test_a_workspace_that_nothing_reads_is_gone() -> None:

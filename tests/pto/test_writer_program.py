@@ -100,7 +100,9 @@ class TestManifest:
         assert json.loads(json.dumps(module.manifest)) == module.manifest
 
     def test_workspaces_and_order(self) -> None:
-        manifest = same(two_sections, [integers(64, 64), zeros(64, 64)], "ascend910b").manifest
+        kinds = [TensorType((64, 64), FP32)] * 2
+        target = load_target("ascend910b")
+        manifest = emit_pto(lower(read_program(two_sections.source, kinds), target, forward=False), target).manifest
         (name,) = manifest["workspaces"]
         assert manifest["workspaces"][name] == manifest["workspace_bytes"] == 64 * 64 * 4
         first, second = manifest["kernels"]
@@ -128,6 +130,25 @@ class TestManifest:
         assert [k["entry"] for k in module.manifest["kernels"]] == [kernel.name]
 
 
+BESIDE = """
+import tilewright.language as pl
+
+@pl.program(entry="main")
+class Main:
+    @pl.function(type=pl.FunctionType.InCore)
+    def main(self, a: pl.Tensor[[64, 64], pl.FP32], out: pl.Out[pl.Tensor[[64, 64], pl.FP32]]):
+        t: pl.Tile[[16, 64], pl.FP32, pl.MemRef("t", 0, 4096), pl.Mem.Vec] = pl.tile.load(
+            a, [0, 0], [16, 64], target_memory=pl.Mem.Vec)
+        first = pl.tile.store(t, [0, 0], out)
+        for i, (o,) in pl.parallel(16, 64, 16, init_values=(first,)):
+            x: pl.Tile[[16, 64], pl.FP32, pl.MemRef("x", 4096, 4096), pl.Mem.Vec] = pl.tile.load(
+                a, [i, 0], [16, 64], target_memory=pl.Mem.Vec)
+            o_1 = pl.tile.store(x, [i, 0], o)
+            o_2 = pl.yield_(o_1)
+        return o_2
+"""
+
+
 class TestGrid:
     @pytest.mark.parametrize("blocks", [1, 2, 3, 13, 40])
     def test_any_number_of_blocks_does_all_items(self, blocks: int) -> None:
@@ -146,8 +167,12 @@ class TestGrid:
             (kernel,) = emit_pto(program, load_target(machine)).manifest["kernels"]
             assert kernel["blocks"] == min(-(-rows // 16), load_target(machine).cores["vector"])
 
-    def test_loops_that_depend_on_each_other_are_one_block(self) -> None:
+    def test_loops_that_depend_on_each_other_are_two_launches(self) -> None:
         module = same(later_reads_earlier, [integers(64, 64), zeros(64, 64), zeros(64, 64)], "ascend910b")
+        assert [kernel["blocks"] for kernel in module.manifest["kernels"]] == [4, 4]
+
+    def test_a_function_that_stores_outside_its_loop_is_one_block(self) -> None:
+        module = emit_pto(parse(BESIDE), load_target("ascend910b"))
         (kernel,) = module.manifest["kernels"]
         assert kernel["blocks"] == 1
         assert any("one block" in line for line in module.manifest["assumptions"])

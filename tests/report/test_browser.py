@@ -159,14 +159,17 @@ def test_pointing_at_a_statement_says_what_it_is(page: Page) -> None:
     assert f"matmul → {what['makes']}" in detail(page)
     lit = page.run("[...document.querySelectorAll('#source .lit')].map((node) => node.innerText.trim())")
     assert lit == ["hidden = pl.relu(block @ w1 + b1)"]
-    assert page.run("[...document.querySelectorAll('#memory .lit')].map((node) => node.dataset.tile)") == ["matmul"]
+    assert page.run("[...document.querySelectorAll('#memory .lit')].map((node) => node.dataset.tile)")[0] == "matmul"
     page.point(x, 2)
     assert tip(page) == ""
     assert page.complaints == []
 
 
 def test_pointing_at_a_tile_says_its_place(page: Page) -> None:
-    for name in page.run("[...document.querySelectorAll('#memory rect.tile')].map((node) => node.dataset.tile)"):
+    names = page.run("[...document.querySelectorAll('#memory rect.tile')].map((node) => node.dataset.tile)")
+    once = [name for name in names if names.count(name) == 1]
+    assert len(once) > 3
+    for name in once:
         x, y = place(page, f"document.querySelector('#memory rect.tile[data-tile=\"{name}\"]')")
         page.point(x, y)
         tile = page.run(f"tw.data.functions.flatMap((f) => f.tiles).find((t) => t.name === '{name}')")
@@ -265,11 +268,12 @@ def test_arrows_go_from_statement_to_statement(page: Page) -> None:
 def test_arrows_go_from_tile_to_tile(page: Page) -> None:
     page.run("document.querySelector('#memory rect.tile').focus()")
     names = [page.run("document.activeElement.dataset.tile")]
-    for _ in range(2):
+    while len(names) < 2 or names[-1] != names[0]:
         page.press("ArrowRight", 39)
         names.append(page.run("document.activeElement.dataset.tile"))
         assert tip(page).startswith(names[-1]), "what has the focus is told"
-    assert names[0] == names[2] != names[1], "L1 has two tiles; past the last comes the first"
+        assert len(names) < 30, "past the last comes the first"
+    assert len(names) > 2
     page.press("Escape", 27)
     assert tip(page) == ""
 
@@ -318,7 +322,7 @@ def test_choosing_passes(page: Page) -> None:
         "a.value = 0; b.value = tw.data.stages.length - 1; b.dispatchEvent(new Event('change')); })()"
     )
     assert page.run(titles) == ["frontend", "place_buffers"]
-    assert "def classify_0_cube_0" in page.run("document.querySelector('.diff').innerText")
+    assert "pl.MemRef(" in page.run("document.querySelector('.diff').innerText")
     chip = chip.replace("split_engines", "assign_buffers")
     page.click(*place(page, chip))
     before = page.run("document.querySelectorAll('.diff .row').length")

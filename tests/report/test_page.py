@@ -196,8 +196,7 @@ for i, (o,) in pl.range(0, 20, 8, init_values=(out,)):
 def test_cores_that_do_the_same_are_one_row() -> None:
     rows = make_report(example("classify")[0], "ascend910b").data["timeline"]["rows"]
     assert [(row["core"], row["cores"]) for row in rows] == [
-        ("cube cores 0–3", 4), ("cube core 4", 1), ("cube cores 5–23", 19), ("vector cores 0–27", 28),
-        ("vector core 28", 1),
+        ("clusters 0–3", 4), ("cluster 4", 1), ("clusters 5–23", 19),
     ]  # fmt: skip
 
 
@@ -207,7 +206,7 @@ def test_what_is_too_long_is_cut_and_said(monkeypatch: pytest.MonkeyPatch) -> No
     page = make_report(example("classify")[0], "ascend910b").data
     drawn = page["timeline"]
     assert sum(len(row["what"]) for row in drawn["rows"]) == 20
-    assert drawn["left_out"] == 58
+    assert drawn["left_out"] == 85
     last = page["stages"][-1]["text"]
     assert len(last) < 1000
     assert re.search(r"# \.\.\. \d+ more lines: `tilewright opt", last)

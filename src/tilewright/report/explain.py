@@ -9,10 +9,11 @@ change becomes hops).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 from tilewright.analysis.buffers import Buffer, collect_buffers
-from tilewright.analysis.cores import CORE
+from tilewright.analysis.cores import cores_of
 from tilewright.analysis.footprint import layout_on
 from tilewright.analysis.liveness import Liveness, live_ranges
 from tilewright.analysis.space_plan import SpacePlan
@@ -63,7 +64,7 @@ def explain(program: Program, target: str | Target) -> Explanation:
     stages: dict[str, Program] = {}
     final = lower(program, machine, observe=lambda name, after, _: stages.__setitem__(name, after))
     written, crossings = written_places(program), crossings_of(final)
-    launches = _launches(final)
+    launches = _launches(final, machine)
     known = _known_scalars(final)
     order = list(dict.fromkeys(launch.function for launch in launches))
     placed = [f for f in final.functions if f.kind is not FunctionKind.ORCHESTRATION]
@@ -147,10 +148,9 @@ class _Builder:
 
     def report(self) -> FunctionReport:
         function = self.function
-        core = function.attr(CORE)
         return FunctionReport(
             function.name,
-            core if isinstance(core, str) else "",
+            _core(function, self.target),
             function.span.file,
             function.span.line,
             max(self.live.ends.values(), default=0),
@@ -188,6 +188,7 @@ class _Builder:
             dtype=str(kind.dtype),
             space=kind.space.value,
             memory=self.target.memory(kind.space).name,
+            core=(self.target.core_of_space(kind.space) or "") if len(self.target.cores) > 1 else "",
             layout=layout_name(layout_on(kind, self.target)),
             nbytes=kind.memref.nbytes or 0,
             buffer=kind.memref.name,
@@ -239,14 +240,15 @@ def _kind(stmt: object) -> str:
 
 
 # --- the whole program --------------------------------------------------------------------------------------------
-def _launches(program: Program) -> tuple[Launch, ...]:
+def _launches(program: Program, target: Target) -> tuple[Launch, ...]:
     """The calls of tile functions, in the order in which the entry makes them."""
-    if program.main.kind is not FunctionKind.ORCHESTRATION:
-        names = tuple(param.value.name for param in program.main.params)
-        return (Launch(program.entry, _core(program.main), 0, names),)
     found: list[Launch] = []
-    _calls(program.main, program.main.body, 0, program, found, {program.entry})
-    return tuple(found)
+    if program.main.kind is FunctionKind.ORCHESTRATION:
+        _calls(program.main, program.main.body, 0, program, found, {program.entry})
+    else:
+        found.append(Launch(program.entry, "", 0, tuple(param.value.name for param in program.main.params)))
+    cores = {function.name: _core(function, target) for function in program.functions}
+    return tuple(replace(launch, core=cores[launch.function]) for launch in found)
 
 
 def _calls(caller: Function, block: Block, depth: int, program: Program, found: list[Launch], above: set[str]) -> None:
@@ -258,7 +260,7 @@ def _calls(caller: Function, block: Block, depth: int, program: Program, found: 
                 _calls(callee, callee.body, depth, program, found, above | {callee.name})
             else:
                 args = tuple(names.get(arg, "") or scalar_text(arg) for arg in stmt.args)
-                found.append(Launch(callee.name, _core(callee), depth, args))
+                found.append(Launch(callee.name, "", depth, args))
         for inner in stmt.blocks():
             _calls(caller, inner, depth + isinstance(stmt, For), program, found, above)
 
@@ -274,9 +276,9 @@ def _tensor_names(function: Function, program: Program) -> dict[Scalar, str]:
     return {value: names[root] for value, root in roots.items()}
 
 
-def _core(function: Function) -> str:
-    core = function.attr(CORE)
-    return core if isinstance(core, str) else ""
+def _core(function: Function, target: Target) -> str:
+    """The kinds of core that run `function`; empty where there is one kind."""
+    return " and ".join(sorted(cores_of(function, target))) if len(target.cores) > 1 else ""
 
 
 def _known_scalars(program: Program) -> dict[str, dict[Value, int]]:

@@ -26,6 +26,8 @@ class TileRow:
     dtype: str
     space: str
     memory: str
+    core: str
+    """the kind of core that has the memory; empty where the target has one kind"""
     layout: str
     nbytes: int
     buffer: str
@@ -126,7 +128,7 @@ class FunctionReport:
 
     name: str
     core: str
-    """the kind of core; empty where the target has one kind"""
+    """the kind of core, or ``cube and vector``; empty where the target has one kind"""
     file: str
     line: int
     statements: int

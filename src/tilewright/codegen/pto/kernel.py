@@ -40,6 +40,10 @@ PIPES = {
 """The pipe of each engine."""
 
 
+SIGNAL_MEMORY = "memref<256xi64>"
+"""Where an a3 counts the signals between cores; the launcher passes its address as the last argument."""
+
+
 @dataclass(slots=True)
 class Options:
     """How the text is made: the assembler's level, who orders the pipes of a core, which dialect of the assembler."""
@@ -57,8 +61,8 @@ class Kernel:
     target: Target
     options: Options
     grid: Grid
+    flags: Flags
     sections: Sections | None = None
-    flags: Flags | None = None
     side: str | None = None
     text: Text = field(default_factory=lambda: Text(2))
     numbers: Arithmetic = field(init=False)
@@ -84,6 +88,10 @@ class Kernel:
             self.body()
             kind = f" attributes {{pto.kernel_kind = #pto.kernel_kind<{self.grid.core}>}}"
         else:
+            if self.arch == "a3":
+                signals = Name(self.text.fresh("ffts"), SIGNAL_MEMORY)
+                self.arguments.append(signals)
+                self.text.line(f"pto.set_ffts {signals.name} : {signals.type}")
             self.sections.emit(self)
             kind = ""
         self.text.line("return")
@@ -113,11 +121,9 @@ class Kernel:
     def block(self, block: Block, *, top: bool = False) -> None:
         for stmt in block:
             try:
-                if self.flags is not None:
-                    self.flags.before(self, stmt)
+                self.flags.before(self, stmt)
                 self.stmt(stmt, top=top)
-                if self.flags is not None:
-                    self.flags.after(self, stmt)
+                self.flags.after(self, stmt)
             except TilewrightError as error:
                 raise error.at(stmt.span) from None
 
@@ -154,12 +160,8 @@ class Kernel:
         if self.side is None or self.sections is None:
             self.operation(stmt.value, stmt.target)
             return
-        core = core_of(stmt, self.target)
-        before, after = self.sections.around(stmt)
-        before(self)
-        if core in (None, self.side):
+        if core_of(stmt, self.target) in (None, self.side):
             self.operation(stmt.value, stmt.target)
-        after(self)
 
     # --- control flow ---
     def loop(self, stmt: For, *, grid: bool) -> None:

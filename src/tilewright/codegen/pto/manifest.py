@@ -45,7 +45,7 @@ def make_manifest(program: Program, target: Target, options: Options, emitted: d
     """The manifest of `program`, whose kernels are `emitted`. Raises `UnsupportedError` for launches that depend on
     data."""
     main = program.main
-    launches = _Launches(program, emitted)
+    launches = _Launches(program, emitted, arch=target.pto_arch or "")
     launches.parameters(main)
     if main.kind is FunctionKind.INCORE:
         args = tuple(param.value for param in main.params)
@@ -67,7 +67,7 @@ def make_manifest(program: Program, target: Target, options: Options, emitted: d
         "workspaces": workspaces,
         "workspace_bytes": sum(constant),
         "kernels": launches.kernels,
-        "assumptions": _assumptions(options, list(emitted.values())),
+        "assumptions": _assumptions(target, options, list(emitted.values())),
     }
 
 
@@ -77,7 +77,7 @@ def assembler_flags(target: Target, options: Options) -> list[str]:
     return [*flags, "--enable-insert-sync"] if options.sync == "auto" else flags
 
 
-def _assumptions(options: Options, emitted: list[Emitted]) -> list[str]:
+def _assumptions(target: Target, options: Options, emitted: list[Emitted]) -> list[str]:
     found = [
         "arguments do not overlap, are aligned to 32 bytes and lie as their shapes and strides say",
         "kernels run one after another, in the order listed, on one stream",
@@ -86,6 +86,9 @@ def _assumptions(options: Options, emitted: list[Emitted]) -> list[str]:
     if any(each.mixed for each in emitted):
         found.append("a block is one cube core with its first vector core; signals 0 to 15 between them are free")
         found.append("a signal carries everything that its pipe did before, and a barrier of all pipes waits for all")
+        found.append("a signal that is set again before it was waited for counts twice")
+    if any(each.mixed for each in emitted) and target.pto_arch == "a3":
+        found.append("kernels with `signals` get the address where the machine counts them as their last argument")
     if options.sync == "explicit":
         found.append("no other code of the core uses the event ids of the flags printed")
     for each in emitted:
@@ -101,6 +104,7 @@ class _Launches:
     arguments: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     workspaces: dict[str, int | str] = field(default_factory=dict[str, "int | str"])
     kernels: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    arch: str = ""
     env: dict[Value, Scalar] = field(default_factory=dict[Value, Scalar])
     names: dict[Value, str] = field(default_factory=dict[Value, str])
     trips: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
@@ -261,6 +265,8 @@ class _Launches:
         core = "mixed" if each.mixed else each.grid.core
         kernel: dict[str, Any] = {"file": each.file, "entry": name, "core": core, "blocks": each.grid.blocks}
         kernel["arguments"] = listed
+        if each.mixed and self.arch == "a3":
+            kernel["signals"] = True
         if self.trips:
             kernel["trips"] = [[iv, trip] for iv, trip in self.trips]
         self.kernels.append(kernel)

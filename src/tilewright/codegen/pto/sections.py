@@ -1,26 +1,18 @@
-"""Functions that two kinds of core run together: a section for each, and signals where one touches what is the other's.
+"""Functions that two kinds of core run together: a section for each, and what passes between them.
 
-Both sections walk the same control flow and leave out the statements of the other core. A statement *crosses* when it
-writes into the memory of the other core, or accesses a tensor in DDR that the other core accesses too, one of them
-writing. Around it the cores meet:
-
-    other core:  barrier, set a        (all of mine so far is done)          wait b, …
-    this core:                wait a,  the statement,  set b  ───────────────┘
-
-so that the order of the program holds between the cores, in both directions and from trip to trip. Signals are set by
-the FIX pipe of the cube core and by FIX or MTE3 of the vector core, the only ones that can. Only the first vector core
-of a cluster works.
+Both sections walk the same control flow and leave out the statements of the other core. What one core does to memory
+that the other one uses is a hazard between them, and `flags` orders it by signals. Two things are particular here. A
+scalar is computed by both cores, so neither may read one from a tensor that the other writes. And zeros around a tile
+that the other core is about to write are filled in by the core that has the memory, which meets the other one there.
+Only the first vector core of a cluster works.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tilewright.analysis.cores import core_of
-from tilewright.analysis.hazards import engine_of
-from tilewright.analysis.uses import uses_of
+from tilewright.codegen.pto.flags import SIDES, Flags
 from tilewright.codegen.pto.transfers import fill_around
 from tilewright.errors import UnsupportedError
 from tilewright.ir.function import Function
@@ -35,113 +27,69 @@ from tilewright.targets import Target
 if TYPE_CHECKING:
     from tilewright.codegen.pto.kernel import Kernel
 
-SIDES = ("cube", "vector")
-SIGNALS = 16
-"""Signals between two cores (assumed: the flag register has four bits)."""
-SETS = {"cube": "FIX", "vector": "MTE3"}
-"""The pipe that tells the other core that everything is done."""
-Emit = Callable[["Kernel"], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Crossing:
-    """One statement around which the cores meet. `core` executes it on `pipe`; the other one waits with `waits`."""
-
-    stmt: Let
-    core: str
-    pipe: str
-    waits: str | None
-    number: int
-
-    @property
-    def other(self) -> str:
-        return SIDES[1 - SIDES.index(self.core)]
-
 
 class Sections:
-    """The crossings of one function, and what is emitted around each statement."""
+    """The two sections of one function."""
 
-    def __init__(self, function: Function, target: Target, pipes: dict[str, str]) -> None:
+    def __init__(self, function: Function, target: Target, flags: Flags) -> None:
         self.function = function
         self.target = target
-        self.pipes = pipes
-        self.crossings: dict[Stmt, Crossing] = {}
+        self.flags = flags
         self.roots = roots_of(function)
-        self.uses = uses_of(function)
-        self._plan()
+        self._refuse_shared_scalars()
+        for stmt in walk(function.body):
+            if isinstance(stmt, Let):
+                self._prepare(stmt)
 
     # --- deciding ---
-    def _plan(self) -> None:
-        shared = self._shared()
-        for stmt in walk(self.function.body):
-            if not isinstance(stmt, Let) or not isinstance(stmt.value, Op):
-                continue
-            core, pipe = core_of(stmt, self.target), self._pipe(stmt)
-            tensors = [root for root, _ in self._tensors(stmt)]
-            if core is None or pipe is None:
-                if any(root in shared for root in tensors):
-                    raise UnsupportedError(
-                        f"{stmt.value.qualified_name} reaches a tensor that two kinds of core use",
-                        span=stmt.span,
-                        help="load it into a tile, or split the section",
-                    )
-                continue
-            if self._foreign(stmt, core) or any(root in shared for root in tensors):
-                waits = self._waits(stmt) if self._foreign(stmt, core) else None
-                self.crossings[stmt] = Crossing(stmt, core, pipe, waits, len(self.crossings))
-
-    def _pipe(self, stmt: Let) -> str | None:
-        engine = engine_of(stmt, self.target)
-        return None if engine is None else self.pipes[engine]
-
-    def _foreign(self, stmt: Let, core: str) -> bool:
-        """Whether the result lies in the memory of the other core."""
-        kind = stmt.target.type
-        if not isinstance(kind, TileType) or kind.space is None:
-            return False
-        return self.target.core_of_space(kind.space) not in (None, core)
-
     def _tensors(self, stmt: Let) -> list[tuple[Value, bool]]:
+        """The tensors that `stmt` accesses, by root, and whether it writes them."""
         if not isinstance(stmt.value, Op):
             return []
         written = written_operand(stmt.value)
         found = [value for _, value in stmt.value.operand_items() if isinstance(value.type, TensorType)]
         return [(self.roots.get(value, value), value is written) for value in found]
 
-    def _shared(self) -> set[Value]:
-        """The tensors that both cores access, one of them writing."""
-        seen: dict[Value, set[tuple[str | None, bool]]] = {}
-        for stmt in walk(self.function.body):
-            if isinstance(stmt, Let):
-                for root, writes in self._tensors(stmt):
-                    seen.setdefault(root, set()).add((core_of(stmt, self.target), writes))
-        return {
-            root
-            for root, found in seen.items()
-            if any(writes for _, writes in found) and (len({core for core, _ in found}) > 1 or (None, True) in found)
-        }
+    def _refuse_shared_scalars(self) -> None:
+        """Both cores compute every scalar: what one of them writes cannot be read as one, nor written."""
+        lets = [stmt for stmt in walk(self.function.body) if isinstance(stmt, Let) and isinstance(stmt.value, Op)]
+        written = {root for stmt in lets for root, writes in self._tensors(stmt) if writes}
+        for stmt in lets:
+            op = stmt.value
+            assert isinstance(op, Op)
+            if core_of(stmt, self.target) is not None or op.view_of is not None:
+                continue
+            if any(root in written for root, _ in self._tensors(stmt)):
+                raise UnsupportedError(
+                    f"{op.qualified_name} reaches a tensor that two kinds of core use",
+                    span=stmt.span,
+                    help="load it into a tile, or split the section",
+                )
 
-    def _waits(self, stmt: Let) -> str | None:
-        """The one pipe of the other core that uses the result; None when there are several, or it is not plain."""
-        pipes: set[str | None] = set()
-        todo = [stmt.target]
-        while todo:
-            for use in self.uses.get(todo.pop(), ()):
-                reader = use.stmt
-                if not isinstance(reader, Let) or not isinstance(reader.value, Op):
-                    pipes.add(None)
-                elif reader.value.view_of is not None:
-                    todo.append(reader.target)
-                else:
-                    pipes.add(self._pipe(reader))
-        return pipes.pop() if len(pipes) == 1 else None
+    def _prepare(self, stmt: Let) -> None:
+        """Zeros around what is about to arrive are filled in by the core that has the memory."""
+        kind, core = stmt.target.type, core_of(stmt, self.target)
+        if core is None or not isinstance(kind, TileType) or kind.space is not MemorySpace.MAT:
+            return
+        owner = self.target.core_of_space(kind.space)
+        padded = kind.view.pad is not Pad.NULL and kind.valid != kind.shape
+        if owner in (None, core) or not padded or getattr(stmt.value, "pad_value", None) is None:
+            return
+        assert owner is not None
+
+        def fill(kernel: Kernel) -> None:
+            # What lay here before was used by several pipes.
+            kernel.text.line("pto.barrier <PIPE_ALL>")
+            fill_around(kernel, stmt.target)
+
+        self.flags.meet(stmt, owner, core, fill)
 
     def touches(self, stmt: Stmt, side: str) -> bool:
         """Whether anything inside `stmt` is emitted for `side`."""
         for inner in walk((stmt,)):
-            if inner in self.crossings:
-                return True
             if isinstance(inner, Let) and core_of(inner, self.target) == side:
+                return True
+            if self.flags.concerns(inner, side):
                 return True
         return False
 
@@ -160,54 +108,6 @@ class Sections:
                         kernel.body()
             kernel.numbers.names = names
         kernel.side = None
-
-    def around(self, stmt: Let) -> tuple[Emit, Emit]:
-        """What stands before and after `stmt` in the section that is being emitted."""
-        crossing = self.crossings.get(stmt)
-        if crossing is None:
-            return _nothing, _nothing
-        ready, done = (2 * crossing.number) % SIGNALS, (2 * crossing.number + 1) % SIGNALS
-
-        def before(kernel: Kernel) -> None:
-            if kernel.side == crossing.core:
-                _wait(kernel, crossing.pipe, ready)
-            else:
-                self._prepare(kernel, crossing)
-                kernel.text.line("pto.barrier <PIPE_ALL>")
-                kernel.text.line(f"pto.sync.set <PIPE_{SETS[crossing.other]}>, {ready}")
-
-        def after(kernel: Kernel) -> None:
-            if kernel.side == crossing.core:
-                sets = crossing.pipe if crossing.pipe in ("FIX", "MTE3") else SETS[crossing.core]
-                if sets != crossing.pipe:
-                    kernel.text.line("pto.barrier <PIPE_ALL>")
-                kernel.text.line(f"pto.sync.set <PIPE_{sets}>, {done}")
-                return
-            alone = crossing.waits is not None and not kernel.explicit
-            _wait(kernel, crossing.waits or SETS[crossing.other], done)
-            if not alone:
-                kernel.text.line("pto.barrier <PIPE_ALL>")
-
-        return before, after
-
-    def _prepare(self, kernel: Kernel, crossing: Crossing) -> None:
-        """Zeros around what is about to arrive are filled in by the core that has the memory."""
-        kind = crossing.stmt.target.type
-        if not self._foreign(crossing.stmt, crossing.core) or not isinstance(kind, TileType):
-            return
-        padded = kind.view.pad is not Pad.NULL and kind.valid != kind.shape
-        if padded and kind.space is MemorySpace.MAT and getattr(crossing.stmt.value, "pad_value", None) is not None:
-            # What the other core wrote here before was waited for by the pipe that read it, and by no other.
-            kernel.text.line("pto.barrier <PIPE_ALL>")
-            fill_around(kernel, crossing.stmt.target)
-
-
-def _nothing(kernel: Kernel) -> None:
-    return None
-
-
-def _wait(kernel: Kernel, pipe: str, signal: int) -> None:
-    kernel.text.line(f"pto.sync.wait <PIPE_{pipe}>, {signal}")
 
 
 def _first_lane(kernel: Kernel) -> str:

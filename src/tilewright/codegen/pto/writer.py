@@ -14,7 +14,7 @@ from typing import Any
 from tilewright.analysis.cores import cores_of
 from tilewright.codegen.pto import special as _special
 from tilewright.codegen.pto import transfers as _transfers
-from tilewright.codegen.pto.flags import Flags, plan_flags
+from tilewright.codegen.pto.flags import plan_flags
 from tilewright.codegen.pto.grid import Grid, plan_grid
 from tilewright.codegen.pto.kernel import PIPES, Kernel, Options
 from tilewright.codegen.pto.manifest import Emitted, assembler_flags, make_manifest
@@ -88,15 +88,8 @@ def emit_function(function: Function, target: Target, options: Options) -> Emitt
         )
     grid = plan_grid(function, target)
     mixed = len(cores_of(function, target)) > 1
-    if mixed and target.pto_arch != "a5":
-        raise UnsupportedError(
-            f"{function.name} needs two kinds of core, which {target.name} joins in DDR only",
-            span=function.span,
-            help="run the passes, which split it",
-        )
-    sections = Sections(function, target, PIPES) if mixed else None
-    flags: Flags | None = plan_flags(function, target, PIPES) if options.sync == "explicit" else None
-    kernel = Kernel(function, target, options, grid, sections, flags)
+    flags = plan_flags(function, target, PIPES, within=options.sync == "explicit", between=mixed)
+    kernel = Kernel(function, target, options, grid, flags, Sections(function, target, flags) if mixed else None)
     body = kernel.emit()
     head = _header(function, target, options, grid, mixed)
     module = f'module attributes {{pto.target_arch = "{target.pto_arch}"}} {{\n{body}}}\n'

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tilewright.ir.function import Function, FunctionKind, Param, Program
-from tilewright.ir.nodes import Block, Call, For, Let, LoopKind, Return, Stmt, Yield
+from tilewright.ir.nodes import Block, Call, Let, Return, Stmt
 from tilewright.ir.op import Op
-from tilewright.ir.rewrite import Rewriter, type_of
+from tilewright.ir.rewrite import Rewriter
 from tilewright.ir.scalar import Scalar, Shape, Value, substitute
 from tilewright.ir.storage import output_positions
 from tilewright.ir.types import TensorType
@@ -17,40 +16,17 @@ from tilewright.passes.tile.split_engines.workspaces import Workspace
 
 
 @dataclass(frozen=True, slots=True)
-class Trips:
-    """Pieces launched once for each trip of `loop`; `number` is the source that stands for the trip."""
-
-    number: Value
-    loop: For
-    pieces: tuple[Piece | Trips, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Pieces:
     """What became of one function."""
 
     original: Function
     workspaces: tuple[Workspace, ...]
-    pieces: tuple[Piece | Trips, ...]
+    pieces: tuple[Piece, ...]
 
     @property
     def in_place(self) -> Piece | None:
         """The one piece with the original's parameters and results, where that is all: calls stay as they are."""
-        only = self.pieces[0]
-        return only if len(self.pieces) == 1 and not self.workspaces and isinstance(only, Piece) else None
-
-    @property
-    def all(self) -> tuple[Piece, ...]:
-        """Every piece, those in trips too."""
-        return tuple(_flat(self.pieces))
-
-
-def _flat(pieces: tuple[Piece | Trips, ...]) -> Iterator[Piece]:
-    for piece in pieces:
-        if isinstance(piece, Trips):
-            yield from _flat(piece.pieces)
-        else:
-            yield piece
+        return self.pieces[0] if len(self.pieces) == 1 and not self.workspaces else None
 
 
 def replace_calls(program: Program, pieces: dict[str, Pieces]) -> Program:
@@ -66,14 +42,14 @@ def replace_calls(program: Program, pieces: dict[str, Pieces]) -> Program:
             if function.name == program.entry:
                 found = _apart(found)
                 functions.append(_launcher(found))
-            functions += [piece.function for piece in found.all]
+            functions += [piece.function for piece in found.pieces]
     return Program(tuple(functions), program.entry)
 
 
 def _apart(found: Pieces) -> Pieces:
     """The pieces under names that leave the entry's name free."""
     only = found.pieces[0]
-    if not isinstance(only, Piece) or only.function.name != found.original.name:
+    if only.function.name != found.original.name:
         return found
     renamed = Piece(only.function.with_(name=f"{only.function.name}_section"), only.sources, only.outputs)
     return Pieces(found.original, found.workspaces, (renamed,))
@@ -108,14 +84,12 @@ def launch(found: Pieces, env: dict[Value, Scalar]) -> tuple[list[Stmt], dict[Va
         body.append(Let(value, op.replace(shape=shape), span=space.created.span))
         latest[space.param] = value
     for piece in found.pieces:
-        body += _launched(piece, latest)
+        body.append(_launched(piece, latest))
     return body, latest
 
 
-def _launched(piece: Piece | Trips, latest: dict[Value, Scalar]) -> list[Stmt]:
-    """The launch of a piece, or the loop that launches some; `latest` then holds what they have written."""
-    if isinstance(piece, Trips):
-        return [_loop(piece, latest)]
+def _launched(piece: Piece, latest: dict[Value, Scalar]) -> Call:
+    """The launch of a piece; `latest` then holds what it has written."""
     args = tuple(latest[source] for source in piece.sources)
     binding = {p.value: arg for p, arg in zip(piece.function.params, args, strict=True)}
     targets: list[Value] = []
@@ -125,25 +99,7 @@ def _launched(piece: Piece | Trips, latest: dict[Value, Scalar]) -> list[Stmt]:
         targets.append(target)
         if source is not None:
             latest[source] = target
-    return [Call(tuple(targets), piece.function.name, args, span=piece.function.span)]
-
-
-def _loop(trips: Trips, latest: dict[Value, Scalar]) -> For:
-    """The caller's loop: it carries the tensors that its launches write."""
-    written = list(dict.fromkeys(source for p in _flat(trips.pieces) for source in p.outputs if source is not None))
-    inits = tuple(latest[source] for source in written)
-    args = tuple(Value(source.name, type_of(init), source.span) for source, init in zip(written, inits, strict=True))
-    iv = Value(trips.number.name, trips.number.type, trips.number.span)
-    inside = latest | dict(zip(written, args, strict=True)) | {trips.number: iv}
-    body: list[Stmt] = []
-    for piece in trips.pieces:
-        body += _launched(piece, inside)
-    body.append(Yield(tuple(inside[source] for source in written), span=trips.loop.span))
-    results = tuple(Value(arg.name, arg.type, arg.span) for arg in args)
-    latest.update(zip(written, results, strict=True))
-    bounds = (trips.loop.start, trips.loop.stop, trips.loop.step)
-    start, stop, step = (substitute(bound, lambda v: latest.get(v, v)) for bound in bounds)
-    return For(iv, start, stop, step, LoopKind.SEQUENTIAL, inits, args, tuple(body), results, span=trips.loop.span)
+    return Call(tuple(targets), piece.function.name, args, span=piece.function.span)
 
 
 class _Callers(Rewriter):

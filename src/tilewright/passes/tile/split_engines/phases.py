@@ -1,20 +1,22 @@
-"""Phases: which stores happen together on one kind of core, and the function that performs just those.
+"""Phases: which stores happen in one launch, and the function that performs just those.
+
+The work items of a parallel loop are dealt out to cores, and only the end of a launch makes them meet again. So what
+reads the result of all items of one loop waits for another launch:
+
+    phase of a store  >=  that of every store whose tensor it (through its operands) loads, later from another loop
+    phase of a store  >=  that of every store that loads what this one overwrites
 
 Stores to DDR are all that a section leaves behind, so a phase is a set of stores, and its function is the original
 with every other store left out and everything that then serves nothing pruned.
-
-    phase of a store  >=  that of every store whose tensor it (through its operands) loads: later if on another core
-    phase of a store  >=  that of every store that loads what this one overwrites
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tilewright.analysis.cores import CORE, core_of
-from tilewright.errors import UnsupportedError
+from tilewright.analysis.cores import CORE, cores_of
 from tilewright.ir.function import Direction, Function, Param
-from tilewright.ir.nodes import Block, For, If, Let, Return, Stmt, Yield, result_of
+from tilewright.ir.nodes import Block, For, If, Let, LoopKind, Return, Stmt, Yield, result_of
 from tilewright.ir.op import Op
 from tilewright.ir.prune import prune
 from tilewright.ir.rewrite import Rewriter, clone_block
@@ -27,11 +29,9 @@ from tilewright.targets import Target
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """Work on one kind of core. `stores` are the targets of the stores that it performs; None: all."""
+    """The work of one launch: the targets of the stores that it performs; None: all."""
 
-    core: str | None
     stores: frozenset[Value] | None
-    number: int = 0
     written: frozenset[Value] = frozenset()
     """the tensors stored to: parameters, or what the function's `create` made"""
 
@@ -40,13 +40,17 @@ class Phase:
         return {plan[root].param if root in plan else root for root in self.written}
 
 
+ALL = Phase(None)
+
+
 @dataclass(slots=True)
 class _Store:
-    """One store, with what decides when it may happen."""
+    """One store, with what decides when it may happen. `unit` is the parallel loop whose items perform it; None: it is
+    outside every such loop."""
 
     stmt: Let
     root: Value
-    core: str
+    unit: For | None
     position: int
     loops: tuple[For, ...]
     guards: tuple[Scalar, ...]
@@ -62,61 +66,46 @@ class _Load:
     loops: tuple[For, ...]
 
 
-def plan_phases(function: Function, target: Target) -> list[Phase]:
-    """The phases in the order in which they are launched. Raises `UnsupportedError` when there is no such order."""
-    stores = _Stores(function, target).found
-    if not stores:
-        return []
-    cores = list(dict.fromkeys(store.core for store in stores))
-    first = next((store.core for store in stores if not _needs(store, stores)), cores[0])
-    order = [first, *(core for core in cores if core != first)]
-    _settle(function, stores, order)
-    phases = sorted({store.phase for store in stores})
+def plan_phases(function: Function) -> list[Phase]:
+    """The phases in the order in which they are launched."""
+    stores = _Stores(function).found
+    if len({store.unit for store in stores}) < 2:
+        return [ALL]
+    _settle(stores)
     made: list[Phase] = []
-    for number, slot in enumerate(phases):
-        group = [store for store in stores if store.phase == slot]
-        targets, roots = (frozenset(s.stmt.target for s in group), frozenset(s.root for s in group))
-        made.append(Phase(order[slot % len(order)], targets, number, roots))
+    for number in sorted({store.phase for store in stores}):
+        group = [store for store in stores if store.phase == number]
+        made.append(Phase(frozenset(s.stmt.target for s in group), frozenset(s.root for s in group)))
     return made
 
 
-def _settle(function: Function, stores: list[_Store], order: list[str]) -> None:
-    """Gives each store the earliest phase that its core has and its dependences allow."""
+def _settle(stores: list[_Store]) -> None:
+    """Gives each store the earliest phase that its dependences allow: an even one where items are dealt out to cores,
+    an odd one where work runs once. What depends on a store of its own loop, or of the rest, may share its phase."""
     for store in stores:
-        store.phase = order.index(store.core)
+        store.phase = 0 if store.unit is not None else 1
     for _ in range(2 * len(stores) + 2):
         changed = False
         for store in stores:
-            least = max((other.phase for other in stores if _after(store, other)), default=0)
-            while least % len(order) != order.index(store.core):
-                least += 1
-            if least > store.phase:
-                store.phase, changed = least, True
+            for other in stores:
+                if other is store or not _after(store, other):
+                    continue
+                least = other.phase if store.unit is other.unit else other.phase + 1
+                least += (least - store.phase) % 2
+                if least > store.phase:
+                    store.phase, changed = least, True
         if not changed:
             return
-    worst = max(stores, key=lambda store: store.phase)
-    raise UnsupportedError(
-        f"{function.name}: each trip of a loop needs, on one kind of core, what another kind stored in the trip before",
-        span=worst.stmt.span,
-        required="work that falls into phases, one kind of core after another",
-        found=f"stores to {worst.root.name!r} that wait for each other",
-        help="carry only what DDR can hold between trips, in a loop that only parallel loops enclose",
-    )
+    raise AssertionError("statements of a block depend on each other in a circle")
 
 
 def _after(store: _Store, other: _Store) -> bool:
     """Whether `store` must not happen in an earlier phase than `other`."""
-    if store is other:
-        return False
     if any(load.root is other.root and _reaches(other, load.position, load.loops) for load in store.loads):
         return True
     overwritten = any(load.root is store.root and _follows(store, load) for load in other.loads)
     same = store.root is other.root and (other.position < store.position or bool(_carrying(store, other.loops)))
     return overwritten or same
-
-
-def _needs(store: _Store, stores: list[_Store]) -> bool:
-    return any(_after(store, other) and other.core != store.core for other in stores)
 
 
 def _reaches(store: _Store, position: int, loops: tuple[For, ...]) -> bool:
@@ -149,8 +138,7 @@ def _inside(value: Value, loop: For) -> bool:
 class _Stores:
     """Collects the stores of a function, each with the loads that it depends on."""
 
-    def __init__(self, function: Function, target: Target) -> None:
-        self.target = target
+    def __init__(self, function: Function) -> None:
         self.roots = roots_of(function)
         self.defs: dict[Value, list[Scalar]] = {}
         self.reads: dict[Value, list[_Load]] = {}
@@ -181,9 +169,8 @@ class _Stores:
         self.reads[stmt.target] = [_Load(self.roots[value], self.position, loops) for value in read]
         self.defs[stmt.target] = [value for value in op.uses() if value not in tensors]
         if written is not None:
-            core = core_of(stmt, self.target)
-            assert core is not None, "a store without a tile"
-            self.found.append(_Store(stmt, self.roots[written], core, self.position, loops, guards))
+            unit = loops[0] if loops and loops[0].kind is LoopKind.PARALLEL else None
+            self.found.append(_Store(stmt, self.roots[written], unit, self.position, loops, guards))
 
     def _join(self, stmt: Stmt) -> None:
         """What carried values and branch results depend on, bounds and conditions included."""
@@ -237,15 +224,23 @@ class Piece:
     outputs: tuple[Value | None, ...]
 
 
-def whole(function: Function, phase: Phase) -> Piece:
+def whole(function: Function, target: Target) -> Piece:
     """The function as it is, with the kind of core that runs it."""
+    return Piece(on_its_core(function, target), tuple(p.value for p in function.params), ())
+
+
+def on_its_core(function: Function, target: Target) -> Function:
+    """`function` with the attribute that names the one kind of core that it needs; without, when it needs several."""
+    cores = cores_of(function, target)
     attrs = tuple((key, value) for key, value in function.attrs if key != CORE)
-    if phase.core is not None:
-        attrs = (*attrs, (CORE, phase.core))
-    return Piece(function.with_(attrs=attrs), tuple(p.value for p in function.params), ())
+    if len(cores) == 1 and len(target.cores) > 1:
+        attrs = (*attrs, (CORE, next(iter(cores))))
+    return function.with_(attrs=attrs)
 
 
-def cut(function: Function, phase: Phase, plan: dict[Value, Workspace], earlier: set[Value], name: str) -> Piece:
+def cut(
+    function: Function, phase: Phase, plan: dict[Value, Workspace], earlier: set[Value], name: str, target: Target
+) -> Piece:
     """The function, called `name`, that performs `phase`: other stores left out, workspaces as parameters, what
     serves nothing pruned, parameters that are not used gone. What launches before it have written is `earlier`."""
     stores = phase.stores
@@ -266,11 +261,12 @@ def cut(function: Function, phase: Phase, plan: dict[Value, Workspace], earlier:
         params=(*function.params, *(Param(space.param, Direction.OUT) for space in plan.values())),
         body=(*body[:-1], ended),
     )
-    return _named(prune(full).with_(name=name), phase, earlier, tuple(root for _, root in results))
+    piece = _named(prune(full).with_(name=name), phase, earlier, tuple(root for _, root in results))
+    return Piece(on_its_core(piece.function, target), piece.sources, piece.outputs)
 
 
 def _named(pruned: Function, phase: Phase, earlier: set[Value], outputs: tuple[Value | None, ...]) -> Piece:
-    """The pruned function with values of its own, and its directions and core."""
+    """The pruned function with values of its own, and its directions."""
     used = _used(pruned)
     params = [param for param in pruned.params if phase.stores is None or param.value in used]
     env: dict[Value, Scalar] = {}
@@ -281,8 +277,6 @@ def _named(pruned: Function, phase: Phase, earlier: set[Value], outputs: tuple[V
         fresh.append(Param(value, _direction(param, outputs, earlier)))
     dropped = (CORE,) if phase.stores is None else (CORE, "implicit_outputs")
     attrs = tuple((key, value) for key, value in pruned.attrs if key not in dropped)
-    if phase.core is not None:
-        attrs = (*attrs, (CORE, phase.core))
     made = Function(pruned.name, tuple(fresh), clone_block(pruned.body, env), pruned.kind, attrs, pruned.span)
     return Piece(made, tuple(param.value for param in params), outputs)
 

@@ -1,47 +1,49 @@
 """Workspaces: tensors that a tile function makes for itself become parameters, since a kernel cannot allocate DDR.
 
-A workspace inside a parallel loop needs a part for each work item, and one that crosses from one phase to the next a
-part for each trip of every loop around it. The parts lie one behind another along the first dimension."""
+A workspace inside a parallel loop needs a part for each work item that runs at the same time. Items are dealt out in
+turn, so that items a whole number of rounds apart run on one core, one after another, and may share a part. The parts
+lie one behind another along the first dimension."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import lcm
 
 from tilewright.errors import UnsupportedError
 from tilewright.ir.function import Function
 from tilewright.ir.nodes import Block, For, If, Let, LoopKind, Scope, Stmt, Yield, result_of, walk
 from tilewright.ir.op import Op
 from tilewright.ir.rewrite import Rewriter, type_of
-from tilewright.ir.scalar import BinaryKind, Scalar, Value, binary, values_in
+from tilewright.ir.scalar import BinaryKind, Scalar, Value, binary
 from tilewright.ir.storage import Roots, written_operand
 from tilewright.ir.types import TensorType
+from tilewright.targets import Target
 
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
     """One tensor that the function creates. `param` takes it, large enough for all parts; `part` is the first row of
-    the part that a trip uses, in terms of the loops around the creation."""
+    the part that a work item uses, in terms of the loop around the creation."""
 
     created: Let
     param: Value
     part: Scalar
 
 
-def plan_workspaces(function: Function, *, crossing: bool) -> dict[Value, Workspace]:
-    """The workspaces by the value that the function's `create` makes. `crossing`: every loop around one multiplies it,
-    not only parallel loops. Raises `UnsupportedError` where the number of trips is not known to the caller."""
-    params = {param.value for param in function.params}
+def plan_workspaces(function: Function, target: Target) -> dict[Value, Workspace]:
+    """The workspaces by the value that the function's `create` makes."""
+    most = lcm(*target.cores.values())
     found: dict[Value, Workspace] = {}
 
-    def visit(block: Block, loops: tuple[For, ...]) -> None:
+    def visit(block: Block, items: For | None) -> None:
         for stmt in block:
             if isinstance(stmt, Let) and creates_tensor(stmt):
-                found[stmt.target] = _workspace(stmt, loops, params)
-            multiplies = isinstance(stmt, For) and (crossing or stmt.kind is LoopKind.PARALLEL)
+                found[stmt.target] = _workspace(stmt, items, most)
             for inner in stmt.blocks():
-                visit(inner, (*loops, stmt) if multiplies and isinstance(stmt, For) else loops)
+                visit(inner, items)
 
-    visit(function.body, ())
+    for stmt in function.body:
+        visit((stmt,), stmt if isinstance(stmt, For) and stmt.kind is LoopKind.PARALLEL else None)
     return found
 
 
@@ -52,42 +54,23 @@ def creates_tensor(stmt: Let) -> bool:
     return makes and isinstance(op, Op) and op.writes is None and op.view_of is None
 
 
-def _workspace(stmt: Let, loops: tuple[For, ...], params: set[Value]) -> Workspace:
+def _workspace(stmt: Let, items: For | None, most: int) -> Workspace:
+    """`most` work items run at the same time, or a divisor of that."""
     kind = stmt.target.type
     assert isinstance(kind, TensorType)
-    rows: Scalar = kind.shape[0]
-    part: Scalar = 0
-    for loop in loops:
-        if loop.conditional:
-            raise UnsupportedError(
-                f"{stmt.target.name!r} needs a part for each trip of a loop that a condition may end",
-                span=loop.span,
-                required="loops without break, and no while, around work of both kinds of core",
-                help="run all trips, and guard what they do with if; or end the section before the loop",
-            )
-        trips = _trips(loop)
-        for value in values_in(trips) if not isinstance(trips, int) else ():
-            if value not in params:
-                raise UnsupportedError(
-                    f"{stmt.target.name!r} needs a part for each trip of a loop whose bounds the caller does not know",
-                    span=loop.span,
-                    required="bounds made of constants and parameters",
-                    found=f"bounds that depend on {value.name!r}",
-                    help="make the loop run to a constant, and narrow what is valid in the last trips",
-                )
-        number = binary(BinaryKind.FLOORDIV, binary(BinaryKind.SUB, loop.iv, loop.start), loop.step)
-        part = binary(BinaryKind.ADD, binary(BinaryKind.MUL, part, trips), number)
-        rows = binary(BinaryKind.MUL, rows, trips)
-    shape = (rows, *kind.shape[1:])
+    parts, part = (1, 0) if items is None else _part(items, most)
+    shape = (binary(BinaryKind.MUL, kind.shape[0], parts), *kind.shape[1:])
     value = Value(stmt.target.name, TensorType(shape, kind.dtype), stmt.target.span)
     return Workspace(stmt, value, binary(BinaryKind.MUL, part, kind.shape[0]))
 
 
-def _trips(loop: For) -> Scalar:
-    """The number of trips, at least 0."""
-    length = binary(BinaryKind.SUB, loop.stop, loop.start)
-    up = binary(BinaryKind.ADD, length, binary(BinaryKind.SUB, loop.step, 1))
-    return binary(BinaryKind.MAX, binary(BinaryKind.FLOORDIV, up, loop.step), 0)
+def _part(items: For, most: int) -> tuple[int, Scalar]:
+    """How many parts the items of a loop need, and which one an item uses."""
+    number = binary(BinaryKind.FLOORDIV, binary(BinaryKind.SUB, items.iv, items.start), items.step)
+    count = items.trip_count
+    if count is not None and count <= most:
+        return max(count, 1), number
+    return most, binary(BinaryKind.MOD, number, most)
 
 
 class Hoist(Rewriter):
