@@ -234,6 +234,12 @@ class MemoryFault(TilewrightError):
 
 
 # --- machines and backends ----------------------------------------------------------------------------------------
+class CheckFailed(TilewrightError):
+    """A `pl.assert_` of the kernel does not hold."""
+
+    code = "TW405"
+
+
 class TargetError(TilewrightError):
     """A target file that is malformed, or a target that does not exist."""
 

@@ -134,7 +134,7 @@ def last_trip(loop: For) -> Scalar | None:
     if not isinstance(loop.step, int) or loop.step <= 0:
         return None
     if isinstance(loop.start, int) and isinstance(loop.stop, int):
-        return loop.start + (max(1, loop.trip_count or 0) - 1) * loop.step
+        return loop.start + (max(1, loop.most_trips or 0) - 1) * loop.step
     return binary(BinaryKind.SUB, loop.stop, 1)
 
 

@@ -19,17 +19,19 @@ import numpy.typing as npt
 
 from tilewright.errors import (
     ArgumentError,
+    CheckFailed,
     OutOfBoundsError,
     TilewrightError,
     UndefinedReadError,
     ValidShapeError,
     VerifyError,
 )
+from tilewright.execute.debugging import is_traced, stop, visit
 from tilewright.execute.scalars import evaluate_scalar, number
 from tilewright.ir.function import Function, Program
 from tilewright.ir.layout import Pad
 from tilewright.ir.loops import Contract, Elementwise, Index, Reduce, Update
-from tilewright.ir.nodes import Block, Call, For, If, Let, LoopKind, Scope, Stmt, Yield
+from tilewright.ir.nodes import Block, Call, For, If, Let, LoopKind, Probe, Scope, Stmt, Yield
 from tilewright.ir.op import Array, Kind, Op, is_array, operand_values
 from tilewright.ir.scalar import Scalar, Shape, Value
 from tilewright.ir.types import TensorType, TileType, Type
@@ -75,6 +77,11 @@ def interpret(
     return Interpreter(program, observe).run(program.function(entry or program.entry), args)
 
 
+def _shown(value: Any) -> Any:
+    """A value as its author looks at it: an array in place of its storage."""
+    return value.array if isinstance(value, Data) else value
+
+
 def _is_mask(value: Any) -> TypeGuard[npt.NDArray[np.bool_]]:
     return isinstance(value, np.ndarray)
 
@@ -85,6 +92,8 @@ class Interpreter:
     def __init__(self, program: Program, observe: Observer | None = None) -> None:
         self.program = program
         self.observe = observe
+        self.named: dict[str, Any] | None = None
+        """what the kernel's names stand for, while somebody looks"""
 
     def run(self, function: Function, args: Sequence[Any]) -> tuple[Any, ...]:
         """`function` on NumPy arrays and numbers; arrays come back as arrays."""
@@ -98,6 +107,9 @@ class Interpreter:
             self._argument(p.value, p.is_output and p.direction.value == "Out", a)
             for p, a in zip(function.params, args, strict=True)
         ]
+        probes = any(isinstance(stmt, Probe) for each in self.program.functions for stmt in each.walk())
+        if probes or is_traced():
+            self.named = {p.value.name: _shown(value) for p, value in zip(function.params, given, strict=True)}
         with np.errstate(all="ignore"):
             results = self.call(function, given)
         return tuple(r.array if isinstance(r, Data) else r for r in results)
@@ -132,6 +144,8 @@ class Interpreter:
     def block(self, block: Block, env: Environment) -> tuple[Any, ...]:
         """Runs the statements; returns what the terminator hands out."""
         for stmt in block:
+            if self.named is not None and is_traced():
+                visit(stmt.span, self.named)
             try:
                 if isinstance(stmt, Let):
                     self.let(stmt, env)
@@ -160,6 +174,8 @@ class Interpreter:
             case Call():
                 args = [self.scalar(arg, env) for arg in stmt.args]
                 self._bind(stmt.targets, self.call(self.program.function(stmt.callee), args), env)
+            case Probe():
+                self.probe(stmt, env)
             case _:
                 raise AssertionError(f"unknown statement {type(stmt).__name__}")
 
@@ -168,6 +184,24 @@ class Interpreter:
             env[target] = result
             if self.observe is not None:
                 self.observe(target, result)
+            if self.named is not None:
+                self.named[target.name] = _shown(result)
+
+    def probe(self, stmt: Probe, env: Environment) -> None:
+        """What the author watches."""
+        parts = [part if isinstance(part, str) else _shown(self.scalar(part, env)) for part in stmt.parts]
+        match stmt.kind:
+            case "print":
+                print(*parts)
+            case "break":
+                stop(stmt.span, self.named or {})
+            case _:
+                if not parts[0]:
+                    said = " ".join(str(part) for part in parts[1:])
+                    raise CheckFailed(
+                        "a pl.assert_ does not hold" + (f": {said}" if said else ""), span=stmt.span,
+                        help="look at the values with pl.print, or stop there with breakpoint()",
+                    )  # fmt: skip
 
     def loop(self, stmt: For, env: Environment) -> tuple[Any, ...]:
         """Runs the trips in order; those of a parallel loop last to first, since no order may matter."""
@@ -180,6 +214,8 @@ class Interpreter:
             if stmt.conditional and not carried[0]:
                 break
             env[stmt.iv] = trip
+            if self.named is not None:
+                self.named[stmt.iv.name] = trip
             self._bind(stmt.iter_args, carried, env)
             carried = self.block(stmt.body, env)
         return carried

@@ -84,6 +84,13 @@ class Method:
 
 
 @dataclass(frozen=True, slots=True)
+class Task:
+    """The name of a section or call that others may be told to wait for."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class DynamicSymbol:
     """`pl.dynamic("n")`: an extent that each call binds to what its argument has."""
 
@@ -100,7 +107,7 @@ class Undefined:
 
 
 BUILTINS = frozenset(
-    ("min", "max", "len", "abs", "int", "float", "bool", "range", "print", "round", "enumerate", "zip")
+    ("min", "max", "len", "abs", "int", "float", "bool", "range", "print", "round", "enumerate", "zip", "breakpoint")
 )
 
 
@@ -174,8 +181,8 @@ def describe(binding: object) -> str:
         return repr(kind) if kind is not None else f"a scalar of {binding.dtype}"
     if isinstance(binding, LanguageName):
         return f"pl.{binding.path}" if binding.path else "pl"
-    if isinstance(binding, Kernel):
-        return "a kernel"
+    if isinstance(binding, Kernel | Task):
+        return "a kernel" if isinstance(binding, Kernel) else "a task"
     if isinstance(binding, tuple):
         return "(" + ", ".join(describe(item) for item in cast("tuple[object, ...]", binding)) + ")"
     if isinstance(binding, int | float | str | DType) or binding is None:

@@ -27,6 +27,9 @@ from tilewright.ir.types import TensorType, TupleType, Type
 class Functions(Protocol):
     """The program that is being made, as seen from one of its functions."""
 
+    probes: bool
+    """Whether what the author prints and checks becomes part of the program."""
+
     def specialise(
         self, source: FunctionSource, arguments: Sequence[object], span: Span
     ) -> tuple[Function, tuple[Value, ...]]:
@@ -78,6 +81,10 @@ class Context:
         """types declared on a line of their own, for the assignment that follows"""
         self.carried: set[Value] = set()
         """what the loops around here carry, as the trip sees it"""
+        self.grid: tuple[Scalar, Scalar] | None = None
+        """inside a launch: the number of this block, and how many there are"""
+        self.lane: tuple[int, object] | None = None
+        """inside the work of one of two vector cores: which it is, and how they share tiles"""
         self.evaluate: Callable[[ast.expr], object]
         self.statements: Callable[[Sequence[ast.stmt]], None]
         self._fresh: set[Value] = set()

@@ -19,6 +19,7 @@ from tilewright.frontend.bindings import (
     Missing,
     PythonModule,
     SelfName,
+    Task,
     as_scalar,
     describe,
     from_python,
@@ -29,8 +30,11 @@ from tilewright.frontend.context import Context
 from tilewright.frontend.forms import FORMS, call_builtin, condition
 from tilewright.frontend.jumps import Condition
 from tilewright.frontend.kernels import as_one, call_kernel
+from tilewright.frontend.launches import LAUNCH_FORMS, bind_dynamic
 from tilewright.frontend.operations import Arguments
 from tilewright.frontend.operators import operate, unary
+from tilewright.frontend.options import check_deps
+from tilewright.frontend.probes import probe_kind, read_probe
 from tilewright.frontend.spellings import call_spelled
 from tilewright.frontend.subscripts import array_attribute, subscript
 from tilewright.frontend.syntax import FunctionSource
@@ -265,10 +269,21 @@ def _conditional(context: Context, node: ast.IfExp) -> object:
 # --- calls --------------------------------------------------------------------------------------------------------
 def call(context: Context, node: ast.Call, statement: bool = False) -> object:
     """What a call returns. `statement`: it stands on a line of its own."""
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "bind_dynamic":
+        owner = as_one(context.evaluate(node.func.value))
+        if is_array(owner):
+            bind_dynamic(context, cast("Value", owner), Arguments(context, node))
+            return None
     called = context.evaluate(node.func)
+    probe = probe_kind(called)
+    if probe is not None:
+        read_probe(context, probe, node)
+        return None
     match called:
-        case LanguageName(path) if path in FORMS:
-            return FORMS[path](context, Arguments(context, node))
+        case LanguageName(path) if path in FORMS or path in LAUNCH_FORMS:
+            return (FORMS.get(path) or LAUNCH_FORMS[path])(context, Arguments(context, node))
+        case LanguageName("submit"):
+            return _submit(context, Arguments(context, node))
         case LanguageName(path):
             return _call_language(context, path, node, statement)
         case Builtin(name):
@@ -284,6 +299,25 @@ def call(context: Context, node: ast.Call, statement: bool = False) -> object:
                 found=describe(called),
                 help="call operations of pl, and functions decorated with @pl.jit.incore or @pl.jit.inline",
             )
+
+
+def _submit(context: Context, arguments: Arguments) -> object:
+    """``result, task = pl.submit(kernel, a, b, deps=[...])``: a call, and the name of what it runs."""
+    deps = arguments.keywords.pop("deps", None)
+    if deps is not None:
+        check_deps(deps[0], deps[1])
+    called = arguments.positional.pop(0)[0] if arguments.positional else None
+    match called:
+        case Kernel(source):
+            found = call_kernel(context, _entry(source), arguments)
+        case Method(name):
+            assert context.source.methods is not None
+            found = call_kernel(context, context.source.methods[name], arguments)
+        case _:
+            raise CallError("pl.submit takes a kernel and its arguments", span=arguments.span, found=describe(called))
+    found = as_one(found)
+    results = cast("tuple[object, ...]", found) if isinstance(found, tuple) else () if found is None else (found,)
+    return (*results, Task("task"))
 
 
 def _entry(source: Any) -> FunctionSource:

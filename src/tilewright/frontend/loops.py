@@ -22,8 +22,10 @@ from tilewright.frontend.context import Context, LoopFacts
 from tilewright.frontend.forms import condition
 from tilewright.frontend.jumps import guard_of
 from tilewright.frontend.kernels import as_one
+from tilewright.frontend.lanes import read_lanes
 from tilewright.frontend.liveness import yield_targets
 from tilewright.frontend.operations import Arguments
+from tilewright.frontend.options import section_options
 from tilewright.frontend.ranges import KINDS, bounds, split_condition, stage_of, targets, while_targets
 from tilewright.frontend.scope import is_hidden
 from tilewright.frontend.versions import End
@@ -34,6 +36,8 @@ from tilewright.ir.rewrite import type_of
 from tilewright.ir.scalar import Scalar, Value, constant_value
 from tilewright.ir.types import ScalarType, TensorType
 
+Loop = ast.For | ast.While | ast.With
+"""The statements that loops are written as."""
 TAKEN_OVER = "a loop took its tensor over under another name"
 TRIP = "trip"
 """The name of the variable of a loop that has none of the user's."""
@@ -52,12 +56,17 @@ class Head:
     explicit: list[Carried]
     body: list[ast.stmt]
     condition: ast.expr | None = None
+    is_launch: bool = False
+    """its trips are the blocks of a launch"""
 
 
 def read_for(context: Context, node: ast.For) -> None:
     """`for i in pl.range(...)`, with what it carries."""
     word = context.evaluate(node.iter.func) if isinstance(node.iter, ast.Call) else None
     path = word.path if isinstance(word, LanguageName) else ""
+    if path == "split_aiv":
+        read_lanes(context, node, Arguments(context, cast("ast.Call", node.iter)))
+        return
     if path not in KINDS and path not in ("static_range", "while_"):
         raise LanguageError(
             "a loop runs over a range of the language",
@@ -76,20 +85,19 @@ def read_for(context: Context, node: ast.For) -> None:
         explicit = _carried_explicitly(context, names, arguments)
         head = Head(LoopKind.SEQUENTIAL, (0, UNBOUNDED, 1), 1, TRIP, explicit, body, asked)
     else:
-        limits, stage, (variable, names) = (
-            bounds(context, arguments),
-            stage_of(KINDS[path], arguments),
-            targets(context, node),
-        )
+        if path == "spmd":
+            section_options(path, arguments, also=("init_values",))
+        limits, stage = bounds(context, arguments), stage_of(path, arguments)
+        variable, names = targets(context, node)
         explicit = _carried_explicitly(context, names, arguments)
-        head = Head(KINDS[path], limits, stage, variable, explicit, body, asked)
-    _loop(context, node, head)
+        head = Head(KINDS[path], limits, stage, variable, explicit, body, asked, is_launch=path == "spmd")
+    read_loop(context, node, head)
 
 
 def read_while(context: Context, node: ast.While) -> None:
     """`while condition`, which `jumps` made into the name of a flag."""
     if context.scope.get(guard_of(node) or "") is not False:
-        _loop(context, node, Head(LoopKind.SEQUENTIAL, (0, UNBOUNDED, 1), 1, TRIP, [], node.body))
+        read_loop(context, node, Head(LoopKind.SEQUENTIAL, (0, UNBOUNDED, 1), 1, TRIP, [], node.body))
 
 
 def _static_loop(context: Context, node: ast.For, arguments: Arguments) -> None:
@@ -111,9 +119,10 @@ def _static_loop(context: Context, node: ast.For, arguments: Arguments) -> None:
         context.statements(node.body)
 
 
-def _loop(context: Context, node: ast.For | ast.While, head: Head) -> None:
+def read_loop(context: Context, node: Loop, head: Head) -> None:
+    """A loop, with what it carries."""
     span, facts = context.span(node), context.facts[node]
-    iv = Value(head.variable, ScalarType(INDEX), context.span(node.target if isinstance(node, ast.For) else node.test))
+    iv = Value(head.variable.rstrip("."), ScalarType(INDEX), context.span(_first(node)))
     carried = head.explicit + _carried_by_name(context, node, head)
     carried, guard = _with_guard(context, node, head, carried)
     outer, context.pending = context.pending, None
@@ -123,10 +132,16 @@ def _loop(context: Context, node: ast.For | ast.While, head: Head) -> None:
         _enter(context, item, item.names[0] in facts.written, span)
     context.scope.set(head.variable, iv)
     context.carried |= {item.arg for item in carried}
+    grid = context.grid
+    context.grid = (iv, head.bounds[1]) if head.is_launch else grid
     body = context.collect(head.body, lambda: _ask_again(context, head, guard))
+    context.grid = grid
     pending, context.pending = context.pending, outer
     yields, names, types = yielded(context, carried, pending, span)
     bound, ended = context.scope.close()
+    for item in carried:
+        if isinstance(item.init, Value) and isinstance(item.init.type, TensorType):
+            context.scope.versions.enters(item.arg, item.init)
     results = [Value(name, type or item.arg.type, span) for item, name, type in zip(carried, names, types, strict=True)]
     block: Block = (*body, Yield(tuple(yields), span=pending.span if pending else span))
     everything = carried
@@ -152,7 +167,18 @@ def _loop(context: Context, node: ast.For | ast.While, head: Head) -> None:
     _leave(context, node, head.variable, left)
 
 
-def _leave(context: Context, node: ast.For | ast.While, variable: str, bound: dict[str, object]) -> None:
+def _first(node: Loop) -> ast.expr:
+    """What stands first after the keyword."""
+    match node:
+        case ast.For():
+            return node.target
+        case ast.While():
+            return node.test
+        case ast.With():
+            return node.items[0].context_expr
+
+
+def _leave(context: Context, node: Loop, variable: str, bound: dict[str, object]) -> None:
     """Names that the loop bound and does not hand out have no value after it."""
     span = context.span(node)
     for name, after in bound.items():
@@ -166,7 +192,7 @@ def _leave(context: Context, node: ast.For | ast.While, variable: str, bound: di
 
 
 def _with_guard(
-    context: Context, node: ast.For | ast.While, head: Head, carried: list[Carried]
+    context: Context, node: Loop, head: Head, carried: list[Carried]
 ) -> tuple[list[Carried], Carried | None]:
     """What is carried with the condition first, and which that is."""
     asked, flag = head.condition, guard_of(node)
@@ -241,7 +267,7 @@ def _check_shared(
             )
 
 
-def _read_again(context: Context, node: ast.For | ast.While, name: str, before: object, after: object) -> bool:
+def _read_again(context: Context, node: Loop, name: str, before: object, after: object) -> bool:
     """Whether a trip leaves a name that is not carried as it was. Raises when it does not, and the next trip or the
     code after the loop reads it: a tuple, or something that is known when the kernel is read."""
     if isinstance(before, Missing | Undefined):
@@ -289,7 +315,7 @@ def _argument(context: Context, name: str, init: Scalar) -> Value:
     return arg
 
 
-def _carried_by_name(context: Context, node: ast.For | ast.While, head: Head) -> list[Carried]:
+def _carried_by_name(context: Context, node: Loop, head: Head) -> list[Carried]:
     """What the body re-binds, and is read in the next trip or after the loop; every name of a tensor it writes."""
     explicit = (item.names[0] for item in head.explicit)
     facts, skip = context.facts[node], {head.variable, *explicit, *yield_targets(node.body)}

@@ -21,11 +21,23 @@ from tilewright.text.names import ENUMS, enum_member, spell_member
 OPERATIONS = ops.__name__
 """The package in which operations register when it is imported, as it is here."""
 TYPE_WORDS = ("Tensor", "Tile", "Scalar", "Tuple", "Out", "InOut", "MemRef", "TileView", "TensorView", "Layout")
-LOOP_WORDS = ("range", "parallel", "unroll", "pipeline", "spmd", "static_range", "while_")
+LOOP_WORDS = ("range", "parallel", "unroll", "pipeline", "spmd", "static_range", "while_", "split_aiv")
 FORM_WORDS = ("const", "min", "max", "cast", "yield_", "func_attr", "static_print", "static_assert", "dynamic", "cond")
-SCOPE_WORDS = ("at", "cluster", "split_aiv")
+SCOPE_WORDS = ("at", "cluster")
+CALL_WORDS = ("submit", "aiv_shard", "aic_gather", "print", "assert_", "split", "cross_core_slot")
+BLOCK_WORDS = ("get_block_idx", "get_block_num", "get_subblock_idx")
+ARRAY_WORDS = ("array.create", "array.get_element", "array.update_element")
 DECORATOR_WORDS = ("jit", "program", "function", "jit.incore", "jit.inline", "jit.opaque")
-SYNTAX_WORDS = frozenset((*TYPE_WORDS, *LOOP_WORDS, *FORM_WORDS, *SCOPE_WORDS, *DECORATOR_WORDS, "tensor.dim"))
+LANE_WORDS = ("aiv_shard", "aic_gather")
+SYNTAX_WORDS = frozenset(
+    (
+        *(*TYPE_WORDS, *LOOP_WORDS, *FORM_WORDS, *SCOPE_WORDS, *DECORATOR_WORDS, *CALL_WORDS, *ARRAY_WORDS),
+        *(f"{prefix}{word}" for prefix in ("", "tile.", "system.") for word in BLOCK_WORDS),
+        *(f"{prefix}{word}" for prefix in ("tile.", "tensor.") for word in LANE_WORDS),
+        *("tensor.dim", "tensor.bind_dynamic"),
+    )
+)
+
 NAMESPACES = {"tensor": Level.TENSOR, "tile": Level.TILE, "system": None, "array": None}
 
 ALIASES: dict[str, tuple[str, Level | None]] = {
@@ -38,10 +50,8 @@ ALIASES: dict[str, tuple[str, Level | None]] = {
 }
 """Names that stand for an operation under another name, and the form that they fix."""
 
-UNSUPPORTED_WORDS = {
-    "cluster": "use pl.at(level=pl.Level.CORE_GROUP)",
-    "split_aiv": "use pl.at(level=pl.Level.CORE_GROUP); the compiler divides work between vector cores",
-}
+_BY_CORE = "use pl.at(level=pl.Level.CORE_GROUP); the compiler tells the work of the two kinds of core apart"
+UNSUPPORTED_WORDS = {"section_cube": _BY_CORE, "section_vector": _BY_CORE}
 
 
 def member(name: LanguageName, attribute: str) -> object | None:

@@ -58,10 +58,12 @@ def targets(context: Context, node: ast.For) -> tuple[str, list[str]]:
     )
 
 
-def stage_of(kind: LoopKind, arguments: Arguments) -> int:
+def stage_of(path: str, arguments: Arguments) -> int:
+    """The depth of a pipelined loop, 1 for others. Raises for keywords that the loop does not take."""
+    kind = KINDS[path]
     allowed = {"init_values"} | ({"stage"} if kind is LoopKind.PIPELINE else set[str]())
     for name, (_, span, _) in arguments.keywords.items():
-        if name not in allowed:
+        if name not in allowed and path != "spmd":
             raise LanguageError(
                 f"this loop takes no {name!r}", span=span, required=", ".join(sorted(allowed)), found=name
             )

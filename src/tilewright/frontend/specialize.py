@@ -42,15 +42,16 @@ DEEPEST_CALL = 24
 """How deep kernels may call kernels."""
 
 
-def read_program(source: KernelSource, arguments: Sequence[object] | None = None) -> Program:
+def read_program(source: KernelSource, arguments: Sequence[object] | None = None, *, probes: bool = False) -> Program:
     """The program of a kernel for these arguments: a type for each parameter of the program, a constant for each that
     is compiled in, None where the annotation says everything. Without `arguments`, all annotations must.
+    `probes`: with what the author prints and checks, for the interpreter; else that is left out.
     Raises `ArgumentError` where they disagree, and the errors of the language."""
-    return guarded(lambda: _read_program(source, arguments))
+    return guarded(lambda: _read_program(source, arguments, probes))
 
 
-def _read_program(source: KernelSource, arguments: Sequence[object] | None) -> Program:
-    functions = Functions()
+def _read_program(source: KernelSource, arguments: Sequence[object] | None, probes: bool) -> Program:
+    functions = Functions(probes)
     arguments = None if arguments is None else [_constant(argument) for argument in arguments]
     entry, span = source.entry(), Span(source.file, 0, 0, 0, 0)
     if source.kind is None:
@@ -74,7 +75,8 @@ def _constant(argument: object) -> object:
 class Functions:
     """The functions of one program, by source and arguments."""
 
-    def __init__(self) -> None:
+    def __init__(self, probes: bool = False) -> None:
+        self.probes = probes
         self._made: dict[Any, tuple[Function, tuple[Value, ...]]] = {}
         self._sources: list[tuple[FunctionSource, Function]] = []
         self._own: dict[str, ast.FunctionDef] = {}
@@ -312,6 +314,8 @@ def _complete(declared: object) -> Type | None:
 def _writes(source: FunctionSource, node: ast.Call) -> Iterable[str]:
     """The names of the arguments that a call writes, as far as the called thing says so before types are known."""
     called = _called(source, node.func)
+    if isinstance(called, LanguageName) and called.path == "submit" and node.args:
+        return _writes(source, ast.copy_location(ast.Call(node.args[0], node.args[1:], node.keywords), node))
     if isinstance(called, LanguageName):
         return list(_written_by_operation(called, node))
     if isinstance(called, FunctionSource):

@@ -10,10 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from tilewright.errors import DTypeError, LanguageError, ReboundOutError, ReturnError, Span, TilewrightError
-from tilewright.frontend import names as language
 from tilewright.frontend.annotations import read_type
 from tilewright.frontend.bindings import LanguageName, as_scalar, describe, is_number, is_scalar
-from tilewright.frontend.branches import read_if, read_scope
+from tilewright.frontend.branches import read_if
 from tilewright.frontend.context import Context, PendingYield
 from tilewright.frontend.expressions import binary, call
 from tilewright.frontend.jumps import GuardedFor
@@ -21,6 +20,7 @@ from tilewright.frontend.kernels import Results, as_one, unpacked
 from tilewright.frontend.loops import read_for, read_while
 from tilewright.frontend.operations import Arguments
 from tilewright.frontend.scope import hidden_name
+from tilewright.frontend.sections import read_with
 from tilewright.frontend.subscripts import assign_subscript
 from tilewright.ir.nodes import Call, Let
 from tilewright.ir.op import is_array
@@ -327,34 +327,6 @@ def returned(context: Context, node: ast.Return | None) -> list[Scalar]:
     return found
 
 
-def _with(context: Context, node: ast.With) -> None:
-    item = node.items[0]
-    called = item.context_expr.func if isinstance(item.context_expr, ast.Call) else item.context_expr
-    word = context.evaluate(called)
-    path = word.path if isinstance(word, LanguageName) else ""
-    if path != "at" or len(node.items) != 1 or item.optional_vars is not None:
-        raise LanguageError(
-            "with opens a section of the language",
-            span=context.span(item.context_expr),
-            required="with pl.at(level=pl.Level.CORE_GROUP):",
-            found=context.text(item.context_expr),
-            help=f"write for i in pl.{path}(...):"
-            if path in language.LOOP_WORDS
-            else language.UNSUPPORTED_WORDS.get(path),
-        )
-    options: list[tuple[str, Any]] = []
-    if isinstance(item.context_expr, ast.Call):
-        arguments = Arguments(context, item.context_expr)
-        names = ("level", "optimizations", "name_hint")
-        if arguments.positional:
-            raise LanguageError("the options of pl.at are keywords", span=arguments.span, required=", ".join(names))
-        for name, (value, span, _) in arguments.keywords.items():
-            if is_array(value) or isinstance(value, Value):
-                raise LanguageError("an option of pl.at is a constant", span=span, found=describe(value))
-            options.append((name, value))
-    read_scope(context, node, path, tuple(options))
-
-
 def _pass(context: Context, node: ast.Pass) -> None:
     """Nothing."""
 
@@ -368,7 +340,7 @@ _HANDLERS: dict[type[ast.stmt], Handler] = {
     ast.For: read_for,
     GuardedFor: read_for,
     ast.While: read_while,
-    ast.With: _with,
+    ast.With: read_with,
     ast.Return: _return,
     ast.Pass: _pass,
 }

@@ -12,13 +12,15 @@ from typing import Any, cast
 
 from tilewright.errors import LanguageError, NonConstantShapeError, OperandError, ShapeError, SliceError, Span
 from tilewright.frontend.arithmetic import apply, as_index
-from tilewright.frontend.bindings import as_scalar, describe, is_scalar
+from tilewright.frontend.bindings import as_scalar, describe, is_number, is_scalar
 from tilewright.frontend.context import Context
 from tilewright.frontend.operations import finish
 from tilewright.frontend.operators import level_of, make, number_for, shape_of
+from tilewright.ir.dtypes import INDEX
 from tilewright.ir.op import Level, is_array
 from tilewright.ir.scalar import BinaryKind, Scalar, Shape, Value, dtype_of
-from tilewright.ir.types import TensorType, TileType
+from tilewright.ir.scalar import cast as cast_scalar
+from tilewright.ir.types import MemRef, TensorType, TileType
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,8 @@ def subscript(context: Context, owner: object, node: ast.Subscript) -> object:
     """`owner[...]`, read."""
     if isinstance(owner, tuple):
         return _item(context, cast("tuple[object, ...]", owner), node)
+    if isinstance(owner, MemRef):
+        return _slot(context, owner, node)
     if not is_array(owner):
         raise LanguageError("only tensors, tiles and tuples have parts", span=context.span(node), found=describe(owner))
     value = cast("Value", owner)
@@ -55,6 +59,27 @@ def subscript(context: Context, owner: object, node: ast.Subscript) -> object:
     if dropped and level is Level.TILE and len(box.kept) < 2:
         dropped = {}
     return context.emit(make("slice", level, value, box.extents, box.offsets, **dropped, span=span))
+
+
+def _slot(context: Context, owner: MemRef, node: ast.Subscript) -> MemRef:
+    """`ring[k]`, a slot of a pinned allocation. One that is picked when the kernel runs is an allocation of its own:
+    the trips of a loop share it, or its copies where the loop is pipelined."""
+    index, span = context.evaluate(node.slice), context.span(node)
+    if not isinstance(index, int) and owner.addr is None:
+        return MemRef(f"{owner.name}_{span.line}_{span.column}", None, owner.nbytes)
+    if not isinstance(index, int) or not 0 <= index < owner.slots:
+        raise SliceError(
+            f"{owner.name!r} has no such slot, or one that is known only when the kernel runs",
+            span=context.span(node.slice),
+            required=f"a number from 0 to {owner.slots - 1}",
+            found=context.text(node.slice),
+            help=f"make the ring longer, slots={owner.slots + 1}; a slot picked at run time has no addr=",
+        )
+    if owner.addr is None:
+        return MemRef(f"{owner.name}_{index}", None, owner.nbytes)
+    if owner.nbytes is None:
+        raise SliceError("a ring at an address needs the size of a slot", span=span, help="add nbytes= to pl.MemRef")
+    return MemRef(f"{owner.name}_{index}", owner.addr + index * owner.nbytes, owner.nbytes)
 
 
 def _item(context: Context, owner: tuple[object, ...], node: ast.Subscript) -> object:
@@ -173,7 +198,7 @@ def assign_subscript(context: Context, owner: object, node: ast.Subscript, value
     box, span, level = read_box(context, target, node), context.span(node), level_of(owner)
     assert level is not None
     if is_scalar(value):
-        number = number_for(value, target)
+        number = _element(value, target) if box.is_element else number_for(value, target)
         if box.is_element:
             op = make("write", level, target, box.offsets, number, span=span)
             finish(context, op, True)
@@ -194,6 +219,15 @@ def assign_subscript(context: Context, owner: object, node: ast.Subscript, value
     else:
         op = make("assemble", level, target, source, box.offsets, span=span)
     finish(context, op, True)
+
+
+def _element(value: object, target: Value) -> Scalar:
+    """A number as an element of `target`: an index goes into any integer that is wide enough for indices."""
+    scalar = as_scalar(value)
+    wide = target.dtype.is_integer and target.dtype.bits >= 32
+    if wide and scalar is not None and not is_number(value) and dtype_of(scalar) is INDEX:
+        return cast_scalar(scalar, target.dtype)
+    return number_for(value, target)
 
 
 def _fitted(context: Context, source: Value, box: Box, target: Value, span: Span) -> Value:

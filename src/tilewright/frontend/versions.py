@@ -91,6 +91,10 @@ class Versions:
         if looking:
             self._joins[value] = looking
 
+    def enters(self, value: Value, outer: Value) -> None:
+        """`value` is what `outer` is inside of a loop that has been read."""
+        self._inside[outer] = (*self._inside.get(outer, ()), value)
+
     def also(self, value: Value) -> list[Value]:
         """`value`, and the versions inside of blocks that it is outside of them: what another name may stand for."""
         found = [value]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tilewright.ir.nodes import Block, Call, For, If, Let, Scope, Stmt, Yield
+from tilewright.ir.nodes import Block, Call, For, If, Let, Probe, Scope, Stmt, Yield
 from tilewright.ir.op import Kind, Op
 from tilewright.ir.scalar import Const, Expr, Scalar, Value, substitute
 from tilewright.ir.types import Type
@@ -93,6 +93,15 @@ class _Matcher:
                 return self.scalars(left.condition, right.condition)
             case Scope(), Scope():
                 return left.kind == right.kind and left.options == right.options
+            case Probe(), Probe():
+                return (
+                    left.kind == right.kind
+                    and len(left.parts) == len(right.parts)
+                    and all(
+                        a == b if isinstance(a, str) or isinstance(b, str) else self.scalars(a, b)
+                        for a, b in zip(left.parts, right.parts, strict=True)
+                    )
+                )
             case Yield(), Yield():
                 return self.all_scalars(left.values, right.values)
             case _:

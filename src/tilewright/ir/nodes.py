@@ -194,8 +194,11 @@ class For(Stmt):
     @property
     def trip_count(self) -> int | None:
         """The number of trips, when it is constant."""
-        if self.conditional:
-            return None
+        return None if self.conditional else self.most_trips
+
+    @property
+    def most_trips(self) -> int | None:
+        """The number of trips that the bounds allow, when they are constant."""
         start, stop, step = self.start, self.stop, self.step
         if isinstance(start, int) and isinstance(stop, int) and isinstance(step, int) and step > 0:
             return max(0, -(-(stop - start) // step))
@@ -249,6 +252,21 @@ class Scope(Stmt):
 
     def with_blocks(self, blocks: tuple[Block, ...]) -> Scope:
         return self if blocks[0] is self.body else self.replace(body=blocks[0])
+
+
+class Probe(Stmt):
+    """What the author watches while the program is interpreted: `kind` is "print", "assert" (its condition comes first)
+    or "break"; `parts` are texts and values. Programs that are compiled have none."""
+
+    kind: str
+    parts: tuple[str | Scalar, ...]
+
+    def uses(self) -> Iterator[Value]:
+        return _in_all(tuple(part for part in self.parts if not isinstance(part, str)))
+
+    def substitute(self, replace: Replace) -> Stmt:
+        parts = tuple(part if isinstance(part, str) else substitute(part, replace) for part in self.parts)
+        return Probe(self.kind, parts, span=self.span)
 
 
 class Yield(Stmt):

@@ -11,7 +11,7 @@ from dataclasses import replace as dataclass_replace
 
 from tilewright.errors import UNKNOWN, Span
 from tilewright.ir.function import Function, Param, Program
-from tilewright.ir.nodes import Block, Call, For, If, Let, Return, Scope, Stmt, Yield
+from tilewright.ir.nodes import Block, Call, For, If, Let, Probe, Return, Scope, Stmt, Yield
 from tilewright.ir.op import Op
 from tilewright.ir.scalar import Scalar, Value, dtype_of, substitute
 from tilewright.ir.types import DEFAULT_VIEW, ScalarType, TileType, TileView, Type
@@ -137,6 +137,8 @@ class Rewriter:
                 self.visit_scope(stmt)
             case Yield():
                 self.visit_terminator(stmt)
+            case Probe():
+                self.emit(stmt.substitute(self.get) if self.env else stmt)
             case _:
                 raise AssertionError(f"unknown statement {type(stmt).__name__}")
 

@@ -26,7 +26,7 @@ from collections.abc import Set
 from tilewright.errors import Span, VerifyError
 from tilewright.ir.dtypes import BOOL
 from tilewright.ir.function import Function, Program
-from tilewright.ir.nodes import Block, Call, For, If, Let, LoopKind, Return, Scope, Stmt, Yield, result_of, walk
+from tilewright.ir.nodes import Block, Call, For, If, Let, LoopKind, Probe, Return, Scope, Stmt, Yield, result_of, walk
 from tilewright.ir.op import Op
 from tilewright.ir.rewrite import placed_like, type_of
 from tilewright.ir.scalar import Scalar, Value
@@ -185,7 +185,7 @@ class _FunctionVerifier:
                 self.loop(stmt)
             case If() | Scope():
                 self.arms(stmt)
-            case Yield():
+            case Yield() | Probe():
                 return
             case _:
                 raise VerifyError(f"unknown statement {type(stmt).__name__}", span=stmt.span)

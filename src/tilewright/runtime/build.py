@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.compiler import UNPLACED, lower
+from tilewright.execute.interpreter import Observer
 from tilewright.ir.function import Program
 from tilewright.ir.verify import verify
 from tilewright.passes.tensor.convert_tensor_to_tile.registry import DEFAULT
@@ -28,10 +29,10 @@ def lowered(
     return lower(program, tuned_target(program, load_target(target)), after=after, forward=forward)
 
 
-def reference(program: Program) -> Executable:
-    """`program` in the reference interpreter."""
+def reference(program: Program, observe: Observer | None = None) -> Executable:
+    """`program` in the reference interpreter, which calls `observe` with each value that it makes."""
     verify(program)
-    return interpreted(program)
+    return interpreted(program, observe)
 
 
 def build(program: Program, options: Options) -> Executable:

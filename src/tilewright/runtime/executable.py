@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from tilewright.execute.interpreter import interpret
+from tilewright.execute.interpreter import Observer, interpret
 from tilewright.ir.function import Program
 from tilewright.ir.storage import output_positions
 from tilewright.ir.types import TensorType
@@ -73,8 +73,8 @@ class Executable:
         return shown[0] if len(shown) == 1 else tuple(shown)
 
 
-def interpreted(program: Program) -> Executable:
-    """The program in the reference interpreter."""
+def interpreted(program: Program, observe: Observer | None = None) -> Executable:
+    """The program in the reference interpreter. `observe` is called with each value that it makes."""
     main = program.main
     implicit = main.attr("implicit_outputs", 0)
     assert isinstance(implicit, int)
@@ -84,4 +84,7 @@ def interpreted(program: Program) -> Executable:
         assert isinstance(kind, TensorType)
         return fresh(kind.shape, np.dtype(kind.dtype.numpy))
 
-    return Executable(lambda values: interpret(program, values), output_positions(main, program), implicit, allocate)
+    def run(values: Sequence[Any]) -> Any:
+        return interpret(program, values, observe=observe)
+
+    return Executable(run, output_positions(main, program), implicit, allocate)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from tilewright.errors import ArgumentError, TilewrightError
 from tilewright.frontend import KernelSource, ParameterSpec
 from tilewright.ir.function import FunctionKind, Program
+from tilewright.ir.scalar import Value
 from tilewright.runtime.arrays import Argument
 from tilewright.runtime.bind import MISS, Bound, Number, bind
 from tilewright.runtime.options import Options
@@ -138,11 +139,27 @@ class JitFunction:
         return found
 
     def reference(self, *args: Any, **named: Any) -> Any:
-        """The same call in the reference interpreter, which states the meaning of every operation."""
+        """The same call in the reference interpreter, which states the meaning of every operation, prints what
+        `pl.print` names, checks `pl.assert_`, and lets a debugger stop in the kernel. Raises `CheckFailed` too."""
         from tilewright.runtime.build import reference
 
-        executable, bound = self._specialise(args, named, lambda bound: reference(self._read(bound)))
+        executable, bound = self._specialise(args, named, lambda bound: reference(self._read(bound, probes=True)))
         return executable(bound)
+
+    def dump(self, *args: Any, **named: Any) -> dict[str, list[Any]]:
+        """The same call in the reference interpreter; every value that it makes, in order, by the kernel's name for it:
+        arrays (a tile's is all of its physical shape) and numbers."""
+        from tilewright.execute.interpreter import Data
+        from tilewright.runtime.build import reference
+
+        found: dict[str, list[Any]] = {}
+
+        def observe(value: Value, made: Any) -> None:
+            found.setdefault(value.name, []).append(made.array.copy() if isinstance(made, Data) else made)
+
+        executable, bound = self._specialise(args, named, lambda bound: reference(self._read(bound), observe))
+        executable(bound)
+        return found
 
     def __repr__(self) -> str:
         return f"<kernel {self.source.name}>"
@@ -179,10 +196,10 @@ class JitFunction:
             self._static = before
             raise
 
-    def _read(self, bound: Bound) -> Program:
+    def _read(self, bound: Bound, *, probes: bool = False) -> Program:
         from tilewright.frontend import read_program
 
-        return read_program(self.source, bound.types())
+        return read_program(self.source, bound.types(), probes=probes)
 
     def _build(self, bound: Bound) -> Executable:
         from tilewright.runtime.build import build

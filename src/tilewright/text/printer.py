@@ -15,7 +15,7 @@ from typing import Any
 
 from tilewright.errors import TilewrightError
 from tilewright.ir.function import Direction, Function, Param, Program
-from tilewright.ir.nodes import Block, Call, For, If, Let, LoopKind, Return, Scope, Stmt, Yield
+from tilewright.ir.nodes import Block, Call, For, If, Let, LoopKind, Probe, Return, Scope, Stmt, Yield
 from tilewright.ir.op import Field, Kind, Level, Op
 from tilewright.ir.rewrite import type_of
 from tilewright.ir.scalar import Const, Scalar, Value
@@ -195,6 +195,10 @@ class _FunctionPrinter:
                 self.branch(stmt, indent)
             case Scope():
                 self.scope(stmt, indent)
+            case Probe():
+                word = {"print": "pl.print", "assert": "pl.assert_"}.get(stmt.kind, "breakpoint")
+                parts = [quoted(part) if isinstance(part, str) else self.scalar(part) for part in stmt.parts]
+                self.out.append(f"{indent}{word}({', '.join(parts)})")
             case Return():
                 self.out.append(f"{indent}return {self.scalars(stmt.values)}".rstrip())
             case Yield():
