@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 from support import exact_ints
@@ -144,6 +145,57 @@ def gated(x: pl.Tensor, wg: pl.Tensor, wu: pl.Tensor, wd: pl.Tensor, out: pl.Out
     return out
 
 
+@pl.jit
+def gelu(x: pl.Tensor, w1: pl.Tensor, b1: pl.Tensor, w2: pl.Tensor, b2: pl.Tensor, out: pl.Out[pl.Tensor]):
+    m = pl.matmul(x, w1)
+    h = pl.col_expand_add(m, b1)
+    scaled = h * -1.702
+    powers = pl.exp(scaled)
+    ones = powers + 1.0
+    g = h / ones
+    o = pl.matmul(g, w2)
+    out[:] = pl.col_expand_add(o, b2)
+    return out
+
+
+@pl.jit
+def heads(q: pl.Tensor, k: pl.Tensor, v: pl.Tensor, out: pl.Out[pl.Tensor]):
+    for head in pl.unroll(2):
+        rows = q.shape[0] // 2
+        s = pl.matmul(q[head * rows : head * rows + rows, :], k, b_trans=True)
+        m = pl.row_max(s)
+        d = pl.row_expand_sub(s, m)
+        c = pl.maximum(d, -4.0)
+        o = pl.matmul(c, v)
+        out[head * rows : head * rows + rows, :] = o
+    return out
+
+
+@pl.jit
+def int8_product(x: pl.Tensor, w: pl.Tensor, scale: pl.Tensor, out: pl.Out[pl.Tensor]):
+    acc = pl.matmul(x, w)
+    f = pl.cast(acc, pl.FP32)
+    scaled = pl.col_expand_mul(f, scale)
+    h = pl.cast(scaled, pl.FP16)
+    out[:] = pl.cast(h, pl.INT8)
+    return out
+
+
+@pl.jit
+def rounded_store(x: pl.Tensor, w: pl.Tensor, out: pl.Out[pl.Tensor]):
+    t = pl.matmul(x, w, out_dtype=pl.BF16)
+    f = pl.cast(t, pl.FP32)
+    out[:] = f + 1.0
+    return out
+
+
+@pl.jit
+def rounded_operand(x: pl.Tensor, w: pl.Tensor, v: pl.Tensor, out: pl.Out[pl.Tensor]):
+    t = pl.matmul(x, w, out_dtype=pl.BF16)
+    out[:] = pl.matmul(t, v, out_dtype=pl.FP32)
+    return out
+
+
 def ints(*shape: int, seed: int = 0, dtype: Any = np.float32) -> Array:
     return exact_ints(shape, dtype, seed)
 
@@ -167,7 +219,13 @@ def everywhere(*names: str) -> dict[str, set[str]]:
     return {target: set(names) for target in TARGETS}
 
 
+def large(*shape: int, dtype: Any = np.float32, seed: int = 0) -> Array:
+    """Integers whose sums of products do not fit BF16, so that a rounding left out shows."""
+    return np.random.default_rng(seed).integers(-8, 9, shape).astype(dtype)
+
+
 NONE = everywhere()
+BF16 = np.dtype(ml_dtypes.bfloat16)
 CASES: dict[str, Case] = {
     "five": Case(five, lambda: [ints(65, 200), ints(65, 200)], everywhere("a", "b", "c", "d"), NONE),
     "scopes": Case(scopes, lambda: [ints(65, 63), ints(65, 63, seed=1), ints(65, 63)], everywhere("a", "c"), NONE),
@@ -227,5 +285,41 @@ CASES: dict[str, Case] = {
         lambda: [ints(64, 32), ints(32, 32, seed=1), ints(32, 32, seed=2), ints(32, 64, seed=3), ints(64, 64)],
         {"ascend910b": {"a"}, "ascend950": {"n", "g", "u", "a", "h"}, "host": {"n", "g", "u", "a", "h"}},
         {"ascend910b": {"n", "g", "u", "h"}, "ascend950": set(), "host": set()},
+    ),
+    "gelu": Case(
+        gelu,
+        lambda: [ints(64, 32) / 8, ints(32, 64, seed=1) / 8, ints(1, 64, seed=2), ints(64, 32, seed=3),
+                 ints(1, 32, seed=4), ints(64, 32)],
+        {"ascend910b": {"scaled", "powers", "ones"}, "ascend950": {"m", "h", "scaled", "powers", "ones", "g", "o"},
+         "host": {"m", "h", "scaled", "powers", "ones", "g", "o"}},
+        {"ascend910b": {"m", "g", "o"}, "ascend950": set(), "host": set()},
+        exact=False,
+    ),
+    "heads": Case(
+        heads,
+        lambda: [ints(64, 16), ints(64, 16, seed=1), ints(64, 32, seed=2), ints(64, 32)],
+        {"ascend910b": {"m", "d"}, "ascend950": {"s", "m", "d", "c", "o"}, "host": {"s", "m", "d", "c", "o"}},
+        {"ascend910b": {"s", "c"}, "ascend950": set(), "host": set()},
+    ),
+    "int8_product": Case(
+        int8_product,
+        lambda: [ints(32, 32, dtype=np.int8), ints(32, 64, seed=1, dtype=np.int8),
+                 np.full((1, 64), 0.125, np.float32), ints(32, 64, dtype=np.int8)],
+        {"ascend910b": {"f", "scaled", "h"}, "ascend950": {"acc", "f", "scaled", "h"},
+         "host": {"acc", "f", "scaled", "h"}},
+        {"ascend910b": {"acc"}, "ascend950": set(), "host": set()},
+    ),
+    "rounded_store": Case(
+        rounded_store,
+        lambda: [large(64, 32, dtype=BF16), large(32, 64, dtype=BF16, seed=1), ints(64, 64)],
+        {"ascend910b": {"f"}, "ascend950": {"t", "f"}, "host": {"t", "f"}},
+        {"ascend910b": {"t"}, "ascend950": set(), "host": set()},
+    ),
+    "rounded_operand": Case(
+        rounded_operand,
+        lambda: [large(64, 32, dtype=BF16), large(32, 32, dtype=BF16, seed=1), ints(32, 64, dtype=BF16),
+                 ints(64, 64)],
+        everywhere("t"),
+        NONE,
     ),
 }  # fmt: skip

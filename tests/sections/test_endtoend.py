@@ -53,7 +53,7 @@ def same(left: list[Array], right: list[Array], exact: bool) -> None:
         if exact:
             np.testing.assert_array_equal(a, b)
         else:
-            np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-6)
+            np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6 * float(np.abs(b).max() + 1))
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -64,7 +64,7 @@ def test_what_goes_and_what_stays(name: str, target: str) -> None:
     before, after = tensors_made(apart), tensors_made(joined)
     assert case.gone[target] <= before
     assert not case.gone[target] & after
-    assert case.stays[target] <= after
+    assert after == case.stays[target]
     same(interpreted(apart, name), interpreted(joined, name), case.exact)
     same(interpreted(source(name), name), interpreted(joined, name), case.exact)
 

@@ -286,6 +286,9 @@ class _Block:
             if n in self.refused:
                 self.why[hand] = self.refused[n]
                 return
+        if not self.units[hand.consumer].member.stores:
+            self.why[hand] = Refusal("lift", NoSection(hand.name, "its reader leaves nothing behind"), hand.name)
+            return
         first, second = self.units[hand.producer].section, self.units[hand.consumer].section
         chain = Chain(first, target=self.driver.target)
         refused = hand_over(chain, second, hand.name, self.origins, live=True)
@@ -324,10 +327,8 @@ class _Block:
             if not isinstance(joined, Refusal):
                 found[group] = joined
                 continue
-            for n in self.flow.members[group][1:]:
+            for n in self.flow.members.pop(group):
                 self.flow.group[n], self.flow.members[n] = n, [n]
-            self.flow.members[group] = [group]
-            self.flow.group[group] = group
             found |= self.one_by_one(inside, joined)
         return found
 
