@@ -54,15 +54,8 @@ def _candidates(cls: type[Op], level: Level, field: Field) -> list[Any]:
         return list(_operands(field.name, level, field))
     if field.kind is not Kind.ATTRIBUTE:
         return list(NUMBERS if field.kind is Kind.SCALAR else SCALARS)
-    words = set(re.findall(r"\w+", _annotation(cls, field.name)))
+    words = set(re.findall(r"\w+", field.annotation.replace("tuple[int, ...]", "tuple")))
     return [value for value in STATIC if type(value).__name__ in words]
-
-
-def _annotation(cls: type[Op], name: str) -> str:
-    """How the class that declares the field spells its type."""
-    return next(
-        str(base.__annotations__[name]) for base in cls.__mro__ if name in vars(base).get("__annotations__", {})
-    )
 
 
 def _is_accepted(op: Op) -> bool:

@@ -8,10 +8,14 @@ alpha=0.5       any of them, for the parameter of that name
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
+from math import prod
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any, TypeGuard
+from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +31,9 @@ Array = npt.NDArray[Any]
 
 SMALL = 4
 """Inputs are integers from -4 to 4, so that sums of products are exact, whatever their order."""
+
+LONGEST_NUMBER = 200
+"""Characters of a number, or of a shape: longer ones are neither."""
 
 _SHAPE = re.compile(r"(\d+(?:x\d+)*)(?::(\w+))?")
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|[-+]?(inf|nan)", re.IGNORECASE)
@@ -97,11 +104,11 @@ def _parsed(text: str, parameter: Parameter, draw: np.random.Generator) -> Any:
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
     shape = _SHAPE.fullmatch(text)
-    if shape is not None and ("x" in text or ":" in text):
+    if shape is not None and ("x" in text or ":" in text) and len(text) <= LONGEST_NUMBER:
         extents = tuple(int(extent) for extent in shape[1].split("x"))
         dtype = FP32 if shape[2] is None else dtype_called(shape[2])
         return _array(extents, dtype, parameter.direction, draw)
-    if _NUMBER.fullmatch(text) is not None:
+    if len(text) <= LONGEST_NUMBER and _NUMBER.fullmatch(text) is not None:
         return int(text) if re.fullmatch(r"[-+]?\d+", text) else float(text)
     raise CommandError(
         f"cannot read the argument {text!r} for {parameter.name!r}",
@@ -109,12 +116,30 @@ def _parsed(text: str, parameter: Parameter, draw: np.random.Generator) -> Any:
     )
 
 
+UNREADABLE = (
+    OSError, ValueError, EOFError, MemoryError, TypeError, OverflowError, RecursionError, KeyError,
+    BadZipFile, TokenError, SyntaxError,
+)  # fmt: skip
+"""What NumPy lets through of files that are none of its own."""
+
+
 def _loaded(text: str) -> Array:
+    """The array in a file. It is mapped first: a header that promises more than the file holds costs no memory."""
+    path = Path(text)
+    if path.exists() and not path.is_file():
+        raise CommandError(f"{text} cannot be read as an array", found="no regular file")
     try:
-        return np.array(np.load(Path(text), allow_pickle=False))
-    except (OSError, ValueError, EOFError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
+        mapped: Any = np.load(path, mmap_mode="r", allow_pickle=False)
+    except UNREADABLE as error:
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise CommandError(f"{text} cannot be read as an array", found=reason) from None
+    if not is_array(mapped):
+        raise CommandError(f"{text} holds several arrays", required="one array, as np.save writes it")
+    if mapped.dtype.kind not in "biuf":
+        raise CommandError(
+            f"{text} is no array that a kernel takes", required="numbers or bools", found=f"elements of {mapped.dtype}"
+        )
+    return np.array(mapped)
 
 
 def dtype_called(name: str) -> DType:
@@ -138,6 +163,12 @@ def _declared(parameter: Parameter, subject: Subject, draw: np.random.Generator)
 def _array(shape: tuple[int, ...], dtype: DType, direction: Direction, draw: np.random.Generator) -> Array:
     """Small integers for what is read; for an output, what no right kernel leaves there."""
     kind = np.dtype(dtype.numpy)
+    if prod(shape) * WIDEST > memory_bytes():
+        raise CommandError(
+            "an array that large cannot be made",
+            required=f"at most {memory_bytes() // WIDEST:,} elements, which fill the memory of this machine",
+            found="x".join(map(str, shape)),
+        )
     try:
         if direction is Direction.OUT:
             return poison(shape, kind)
@@ -146,6 +177,15 @@ def _array(shape: tuple[int, ...], dtype: DType, direction: Direction, draw: np.
         return draw.integers(low, high + 1, shape).astype(kind)
     except (MemoryError, ValueError) as error:
         raise CommandError("an array that large cannot be made", found=f"{shape}: {error}") from None
+
+
+WIDEST = 8
+"""Bytes of an element while it is drawn."""
+
+
+def memory_bytes() -> int:
+    """Bytes of memory that this machine has."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def poison(shape: tuple[int, ...], kind: np.dtype[Any]) -> Array:

@@ -79,7 +79,14 @@ def show_error(error: TilewrightError) -> None:
 
 def write_files(folder: Path, files: Mapping[str, str]) -> list[Path]:
     """Writes every file or none: each is written whole beside its place, then all are renamed into place. The folder
-    is made. Returns the paths. Raises `CommandError` when something cannot be written."""
+    is made. Returns the paths. Raises `CommandError` when something cannot be written, when a name leads out of the
+    folder, and when the folder is a symbolic link, behind which may be somebody else's files."""
+    for name in files:
+        if name in ("", ".", "..") or Path(name).name != name or "\0" in name:
+            raise CommandError(f"{name!r} is no name of a file in {folder}", required="a name without a path")
+    if folder.is_symlink():
+        where = os.path.realpath(folder)
+        raise CommandError(f"{folder} is a symbolic link", found=f"it leads to {where}", help=f"name {where} itself")
     staged: list[tuple[str, Path]] = []
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -15,8 +15,9 @@ from tilewright.frontend.arithmetic import as_index
 from tilewright.frontend.bindings import MISSING, as_scalar, describe, is_number, is_scalar
 from tilewright.frontend.context import Context
 from tilewright.frontend.operators import array_fields, level_of, number_for, stretched
-from tilewright.ir.dtypes import INDEX
+from tilewright.ir.dtypes import INDEX, DType
 from tilewright.ir.function import FunctionKind
+from tilewright.ir.layout import BLayout, MemorySpace, Pad, SLayout
 from tilewright.ir.op import Field, Kind, Level, Op, is_array, lookup
 from tilewright.ir.scalar import Scalar, Shape, Value
 from tilewright.ir.storage import written_operand
@@ -228,7 +229,25 @@ def _attribute(field: Field, value: object, span: Span, label: str) -> Any:
         raise OperandError(
             f"{label} wants {field.name} known when the kernel is compiled", span=span, found=describe(value)
         )
+    kinds = field.annotation.split(" | ")
+    if not any(_is_of(value, kind) for kind in kinds):
+        wanted = " or ".join(kind for kind in kinds if kind != "None")
+        raise OperandError(f"{label} takes {wanted} as {field.name}", span=span, found=describe(value))
     return value
+
+
+ATTRIBUTE_TYPES: dict[str, type | tuple[type, ...]] = {
+    "None": type(None), "Any": object, "bool": (bool, int), "int": int, "str": str, "DType": DType,
+    "MemorySpace": MemorySpace, "Pad": Pad, "BLayout": BLayout, "SLayout": SLayout,
+}  # fmt: skip
+"""By the annotation of an attribute: what it may be."""
+
+
+def _is_of(value: Any, kind: str) -> bool:
+    """Whether `value` is what an annotation says."""
+    if kind == "tuple[int, ...]":
+        return isinstance(value, tuple) and all(isinstance(item, int) for item in cast("tuple[object, ...]", value))
+    return isinstance(value, ATTRIBUTE_TYPES[kind])
 
 
 def is_tensor(value: object) -> bool:

@@ -44,6 +44,8 @@ class Field:
     variadic: bool = False
     ddr: bool = False
     name: str = ""
+    annotation: str = ""
+    """the type that its class states, as it is written there"""
 
     @property
     def required(self) -> bool:

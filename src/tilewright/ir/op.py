@@ -216,7 +216,7 @@ def _collect(bases: tuple[type, ...], namespace: dict[str, Any]) -> tuple[list[F
         field = namespace.pop(name, None)
         if not isinstance(field, Field):
             raise TypeError(f"{namespace['__qualname__']}.{name} must be operand(), scalar(), scalars() or attribute()")
-        field.name = name
+        field.name, field.annotation = name, str(annotation)
         own.append(field)
     return inherited, own
 

@@ -19,6 +19,9 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 MAGIC = b"tilewright cache 1\n"
+HEAD = len(MAGIC) + 32
+"""Bytes of an entry before its content."""
+
 DEFAULT_LIMIT = 512 * 2**20
 """Bytes that the directory may hold before its oldest entries go (assumed: some thousands of kernels)."""
 
@@ -43,7 +46,7 @@ class CompileCache:
             return None
         path = self._path(key)
         try:
-            raw = _read_own(path)
+            raw = _read_own(path, self.limit)
         except OSError:
             return None
         content = _unsealed(key, raw)
@@ -136,15 +139,24 @@ def refusal(directory: Path) -> str | None:
         return f"{directory} belongs to another user"
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         return f"{directory} can be written by others (mode {stat.S_IMODE(status.st_mode):o})"
+    for parent in Path(os.path.realpath(directory)).parents:
+        # Who may rename a directory on the way may put another one in its place, unless the sticky bit forbids it.
+        mode = parent.stat().st_mode
+        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+            return f"{parent}, on the way to it, can be written by everybody"
     return None
 
 
-def _read_own(path: Path) -> bytes:
-    """The bytes of a regular file; a symbolic link or anything else raises `OSError`."""
+def _read_own(path: Path, limit: int) -> bytes:
+    """The bytes of a regular file that is the user's own; a symbolic link, a file that others own or can write to, one
+    that is larger than the whole cache may be, or anything else raises `OSError`."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError("not a regular file")
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode) or status.st_size > limit + HEAD:
+            raise OSError("not an entry")
+        if status.st_uid != os.getuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            raise OSError("not the user's own")
         return file.read()
 
 
@@ -154,9 +166,8 @@ def _sealed(key: str, content: bytes) -> bytes:
 
 def _unsealed(key: str, raw: bytes) -> bytes | None:
     """The content of an entry, or None when it is torn, foreign, or another key's."""
-    head = len(MAGIC)
-    content = raw[head + 32 :]
-    if raw[:head] != MAGIC or raw[head : head + 32] != _checksum(key, content):
+    content = raw[HEAD:]
+    if raw[: len(MAGIC)] != MAGIC or raw[len(MAGIC) : HEAD] != _checksum(key, content):
         return None
     return content
 
@@ -193,7 +204,12 @@ def default_directory() -> Path:
     if named:
         return Path(named)
     base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "tilewright"
+    if base:
+        return Path(base) / "tilewright"
+    try:
+        return Path.home() / ".cache" / "tilewright"
+    except RuntimeError:  # a user without a home, as in some containers
+        return Path(tempfile.gettempdir()) / f"tilewright-{os.getuid()}"
 
 
 @lru_cache(maxsize=8)

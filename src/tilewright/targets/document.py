@@ -44,6 +44,10 @@ class Document:
             raise TargetError(
                 "the target file is not TOML", span=self._span(line, ""), found=str(error), help="mend that line"
             ) from None
+        except (ValueError, RecursionError) as error:
+            # Numbers of thousands of digits and brackets hundreds deep, about which the TOML reader says no line.
+            reason = "it nests too deeply" if isinstance(error, RecursionError) else str(error)
+            raise TargetError("the target file cannot be read", span=self._span(1, ""), found=reason) from None
 
     def root(self) -> Section:
         """The whole file."""
