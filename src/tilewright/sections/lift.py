@@ -53,6 +53,7 @@ from tilewright.sections.section import (
     TensorLayout,
     Work,
 )  # fmt: skip
+from tilewright.text.printer import identifier
 
 FED = (MemorySpace.LEFT, MemorySpace.RIGHT, MemorySpace.BIAS)
 """Memories that nothing but the one for matrices fills."""
@@ -230,10 +231,10 @@ class _Lifter:
     def hand_on(self, tile: Value) -> None:
         """A stage without statements, between a load and the store of what it loaded."""
         source = self.of[tile]
-        params = (tile, *dict.fromkeys(tile.type.values()))
+        params = (*dict.fromkeys(tile.type.values()), tile)
         made = Function("same", tuple(Param(p) for p in params), (Return((tile,)),))
         buffer = self.buffer(tile, self.buffers[source].kind)
-        self.stage(Compute("none"), (source,), (buffer,), Body(made, (Bind(Role.INPUT, 0), *self.binds(params[1:]))))
+        self.stage(Compute("none"), (source,), (buffer,), Body(made, (*self.binds(params[:-1]), Bind(Role.INPUT, 0))))
         self.of[tile] = buffer
 
     # --- stages ---
@@ -246,11 +247,13 @@ class _Lifter:
             needed |= dict.fromkeys(value.type.values())
         tensor = tuple(Bind(Role.TENSOR) for _ in tensors)
         inputs = tuple(Bind(Role.INPUT, at) for at in range(len(ins)))
+        written = Direction.INOUT if isinstance(kind, Store) else Direction.IN
+        # Scalars first: types of the others may name them.
+        params = (*map(Param, needed), *map(Param, ins), *(Param(v, written) for v in tensors))
         function = Function(
-            op.name, tuple(Param(v) for v in (*ins, *tensors, *needed)),
-            (stmt, Return((made,), span=stmt.span)), span=stmt.span,
+            identifier(op.name), params, (stmt, Return((made,), span=stmt.span)), span=stmt.span,
         )  # fmt: skip
-        body = Body(function, (*inputs, *tensor, *self.binds(tuple(needed))))
+        body = Body(function, (*self.binds(tuple(needed)), *inputs, *tensor))
         outs: tuple[int, ...] = ()
         buffers = tuple(self.of[value] for value in ins)
         if isinstance(made.type, TileType):
