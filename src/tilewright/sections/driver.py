@@ -21,7 +21,7 @@ from tilewright.ir.scalar import Scalar, Value
 from tilewright.ir.storage import Roots, output_positions, roots_of
 from tilewright.ir.types import TensorType
 from tilewright.sections.flow import Flow, flow_of, makes_room
-from tilewright.sections.fold import Member, Origin, fold, hand_over, origins_of
+from tilewright.sections.fold import Member, Origin, fold, hand_over, merge_loads, origins_of
 from tilewright.sections.forward import Chain
 from tilewright.sections.lift import NoSection, lift
 from tilewright.sections.lower import lower
@@ -365,21 +365,25 @@ class _Block:
         section = fold([self.member(n, members) for n in members], self.origins, driver.target)
         if isinstance(section, Refusal):
             return section
+        alone = [driver.judge(driver.program.function(self.units[n].call.callee)) for n in members]
+        known = [found for found in alone if not isinstance(found, str)]
+        apart = sum(known, Price()) if len(known) == len(alone) else None
+        limit = min(apart, sum(parts, Price()), key=_cycles) if apart is not None and len(parts) == 2 else apart
+        # What several of the sections load is loaded once, unless holding it that long is what has no room or is slow.
+        found = self.judged(merge_loads(section), apart, limit)
+        return self.judged(section, apart, limit) if isinstance(found, Refusal) else found
+
+    def judged(self, section: Section, apart: Price | None, limit: Price | None) -> _Joined | Refusal:
+        """A joined section that compiles and is within the limit; `apart` is the price of its parts."""
         function = lower(section, "joined")
         if isinstance(function, Refusal):
             return function
-        price = driver.judge(function)
+        price = self.driver.judge(function)
         if isinstance(price, str):
             return Refusal("S3", NoRoom(price), section.name)
-        alone = [driver.judge(driver.program.function(self.units[n].call.callee)) for n in members]
-        known = [found for found in alone if not isinstance(found, str)]
-        if len(known) < len(alone):
-            return _Joined(section, function, price, price)
-        apart = sum(known, Price())
-        limit = min(apart, sum(parts, Price()), key=_cycles) if len(parts) == 2 else apart
-        if price.cycles > limit.cycles:
+        if limit is not None and price.cycles > limit.cycles:
             return Refusal("S11", Slower(limit, price), section.name)
-        return _Joined(section, function, price, apart)
+        return _Joined(section, function, price, price if apart is None else apart)
 
     def member(self, n: int, members: list[int]) -> Member:
         """A unit, with those of its stores live that are needed outside of the group."""

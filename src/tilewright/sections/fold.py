@@ -16,7 +16,7 @@ from tilewright.sections.bridge import on_chip
 from tilewright.sections.forward import Chain
 from tilewright.sections.growing import renumbered
 from tilewright.sections.refusals import Crossing, Reason, Refusal
-from tilewright.sections.section import BufferId, Edge, Load, Section, Stage, StageId, Store
+from tilewright.sections.section import BufferId, Edge, Load, Section, Stage, StageId, Store, tensor_of
 from tilewright.targets import Target
 
 VEC = MemorySpace.VEC
@@ -140,21 +140,20 @@ def _connected(members: Sequence[Member]) -> bool:
 
 
 # --- loads ----------------------------------------------------------------------------------------------------------
-def merge_loads(section: Section, tensor: str) -> Section:
-    """`section` with one load in the place of those of `tensor` that fill alike buffers with the same tiles. Only where
-    nothing is stored to it."""
-    ids = [k for k, declared in enumerate(section.tensors) if declared.name == tensor]
-    naming = [k for k, s in enumerate(section.stages) if isinstance(s.kind, Load | Store) and s.kind.tensor in ids]
-    loads = [k for k in naming if isinstance(section.stages[k].kind, Load)]
-    if len(loads) < 2 or loads != naming:
-        return section
+def merge_loads(section: Section, tensor: str | None = None) -> Section:
+    """One load in the place of those of `tensor`, or of any tensor, that fill alike buffers with the same
+    tiles. Only where nothing is stored to it."""
+    written = {tensor_of(stage.kind) for stage in section.stages if not isinstance(stage.kind, Load)}
     kept: dict[tuple[object, ...], BufferId] = {}
     same: dict[BufferId, BufferId] = {}
     dropped: set[StageId] = set()
-    for k in loads:
-        stage = section.stages[k]
-        buffer = section.buffers[stage.outs[0]]
-        first = kept.setdefault((stage.kind, buffer.kind, buffer.dtype, buffer.page), stage.outs[0])
+    for k, stage in enumerate(section.stages):
+        if not isinstance(stage.kind, Load) or stage.kind.tensor in written:
+            continue
+        if tensor is not None and _name(section, stage.kind) != tensor:
+            continue
+        made = section.buffers[stage.outs[0]]
+        first = kept.setdefault((stage.kind, stage.in_loop, made.kind, made.dtype, made.page), stage.outs[0])
         if first != stage.outs[0]:
             same[stage.outs[0]] = first
             dropped.add(k)
