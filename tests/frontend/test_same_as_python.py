@@ -7,10 +7,12 @@ that results are equal to the last bit.
 from __future__ import annotations
 
 import os
+from textwrap import dedent
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -148,16 +150,11 @@ def expected(text: str, arguments: list[Any]) -> tuple[list[Any], list[Any]]:
     return [np.array(result) for result in results], given[2:]
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
-@given(programs())
-def test_random_control_flow(statements: list[str]) -> None:
+def check(statements: list[str]) -> None:
+    """Raises what the frontend refuses; else compares what is compiled with what Python does."""
     lines = [*START, "i = 1", *statements, *END]
     text = HEAD + "".join(f"    {line}\n" for line in lines)
-    try:
-        program = parse(text)
-    except LanguageError as error:
-        assume(not any(reason in str(error) for reason in REFUSED))
-        raise
+    program = parse(text)
     verify(program)
     assert parse(str(program)) == program
     rng = np.random.default_rng(1)
@@ -168,3 +165,85 @@ def test_random_control_flow(statements: list[str]) -> None:
         np.testing.assert_array_equal(np.asarray(got[index]), value)
     for array, value in zip(got[len(results) :], written, strict=True):
         np.testing.assert_array_equal(np.asarray(array), value)
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(programs())
+def test_random_control_flow(statements: list[str]) -> None:
+    try:
+        check(statements)
+    except LanguageError as error:
+        assume(not any(reason in str(error) for reason in REFUSED))
+        raise
+
+
+UNKNOWN = ["for i in pl.range(3):", "    s = (s + 1) % 5", "    t = (t + 2) % 5"]
+"""Makes the numbers ones that are known only when the kernel runs."""
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        # `z` is `out` or `a`: it is not handed on as the version of `out` that the loop makes.
+        """
+        k = 0
+        while True:
+            k = k + 1
+            if k > 2:
+                break
+            if s < s:
+                s = (s + s) % 5
+            else:
+                z = b
+        """,
+        # A condition with a part that is known only after what the loop carries is.
+        """
+        for i in pl.range(3):
+            k = 0
+            while k < 3 and s < s:
+                k = k + 1
+                x = a
+        """,
+        """
+        for i in pl.range(4):
+            if i == t:
+                continue
+            for j in pl.range(3):
+                if j == s:
+                    break
+                w[1, j] = a[1, i % 4]
+            if i == 3:
+                break
+            x = x + 1.0
+        """,
+    ],
+)
+def test_kept_cases(statements: str) -> None:
+    check([*UNKNOWN, *dedent(statements).strip("\n").split("\n")])
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        # In the second trip `z` may be what the first one made of `out`, which this one overwrites.
+        """
+        for i in pl.static_range(2):
+            if s < t:
+                out[:] = a + 1.0
+            else:
+                z = a
+        """,
+        # `x` is `z`, which the loop carries as it is, and which is `out`.
+        """
+        for i in pl.range(3):
+            if i < 0:
+                z = a
+            if s < i:
+                x = z
+        out[:] = a + 1.0
+        """,
+    ],
+)
+def test_stale_names_are_refused(statements: str) -> None:
+    with pytest.raises(LanguageError, match="is read after its tensor was written"):
+        check([*UNKNOWN, *dedent(statements).strip("\n").split("\n")])

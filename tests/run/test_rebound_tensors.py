@@ -38,6 +38,17 @@ def rotation(x: pl.Tensor, y: pl.Tensor, z: pl.Tensor, out: pl.Out[pl.Tensor]):
     return out
 
 
+@pl.jit
+def written_and_handed_on(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+    """What a trip writes is the other name's tensor in the next one, and its own name gets a new tensor."""
+    p, q = x + 1.0, x + 2.0
+    for _ in pl.range(3):
+        q[:] = p * 2.0
+        p, q = q, q + 3.0
+    out[:] = p * 100.0 + q
+    return out
+
+
 def ints(seed: int) -> np.ndarray:
     return np.random.default_rng(seed).integers(-2, 3, (16, 16)).astype(np.float32)
 
@@ -53,7 +64,11 @@ def cases() -> dict[str, tuple[object, tuple[np.ndarray, ...], np.ndarray]]:
     r, s, t = x, y, b
     for _ in range(4):
         r, s, t = s + t, t, r
+    u, v = x + 1, x + 2
+    for _ in range(3):
+        u, v = u * 2, u * 2 + 3
     return {
+        "written_and_handed_on": (written_and_handed_on, (x,), u * 100 + v),
         "powers": (powers, (x, b), power),
         "recurrence": (recurrence, (x, y, b), q - p),
         "rotation": (rotation, (x, y, b), r * 100 + s * 10 + t),

@@ -252,13 +252,22 @@ def _check_shared(
     clock: int,
     span: Span,
 ) -> None:
-    """Raises when a name is handed to the next trip that stands for a tensor which the loop writes under another."""
+    """Raises when two names may stand for one tensor in the next trip, and the loop writes it; for a parameter, also
+    when another name than its own may."""
     versions = context.scope.versions
     written = {versions.root(v) for v, end in ended.items() if end.is_write and versions.older(v, clock)}
-    for item, given in zip(carried, yields, strict=True):
-        if not isinstance(given, Value) or not isinstance(given.type, TensorType):
-            continue
-        shared = [root for root in map(versions.root, versions.origins(given, item.arg)) if root in written]
+    if not written:
+        return
+    tensors = [
+        (item, given)
+        for item, given in zip(carried, yields, strict=True)
+        if isinstance(given, Value) and isinstance(given.type, TensorType)
+    ]
+    others = [set(map(versions.root, versions.origins(given, item.arg))) for item, given in tensors]
+    own = [{versions.root(item.arg)} if versions.may_be(given, item.arg) else set[Value]() for item, given in tensors]
+    for index, (item, _) in enumerate(tensors):
+        elsewhere = set[Value]().union(*(others[i] | own[i] for i in range(len(tensors)) if i != index))
+        shared = [root for root in others[index] & written if root in versions.params or root in elsewhere]
         if shared:
             raise LanguageError(
                 f"{item.names[0]!r} stands for tensor {shared[0].name!r} in the next trip, and the loop writes that",

@@ -60,15 +60,25 @@ class Versions:
 
     def origins(self, value: Value, ancestor: Value) -> list[Value]:
         """The tensors, other than that of `ancestor`, of which `value` may be a version, by their first versions."""
-        found: list[Value] = []
-        todo, seen = [value], {value}
+        return [item for item in self._before(value, ancestor) if item is not ancestor and not self._nearer(item)]
+
+    def may_be(self, value: Value, ancestor: Value) -> bool:
+        """Whether `value` may be `ancestor` or a later version of it."""
+        return ancestor in self._before(value, ancestor)
+
+    def _nearer(self, item: Value) -> tuple[Value, ...]:
+        return self._joins.get(item) or ((self._previous[item],) if item in self._previous else ())
+
+    def _before(self, value: Value, ancestor: Value) -> dict[Value, None]:
+        """`value` and every version that it may come from, as far back as `ancestor`."""
+        found: dict[Value, None] = {value: None}
+        todo = [value]
         while todo:
             item = todo.pop()
-            before = self._joins.get(item) or ((self._previous[item],) if item in self._previous else ())
-            if item is not ancestor and not before:
-                found.append(item)
-            todo += [other for other in before if item is not ancestor and other not in seen]
-            seen.update(before)
+            for other in self._nearer(item) if item is not ancestor else ():
+                if other not in found:
+                    found[other] = None
+                    todo.append(other)
         return found
 
     def slices(self, value: Value, source: Value) -> None:

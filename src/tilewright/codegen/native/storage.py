@@ -131,7 +131,7 @@ class _Planner:
 
     def dies_by(self, value: Value, time: int) -> bool:
         """Whether nothing that may lie where `value` does is read after `time`, and it is all of its storage."""
-        homes = self.homes[value]
+        homes = self.homes.get(value, NOWHERE)
         return bool(homes) and value in self.exact and all(storage.last <= time for storage in homes)
 
     # --- statements -----------------------------------------------------------------------------------------------
