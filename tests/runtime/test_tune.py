@@ -31,6 +31,8 @@ from tilewright.execute.simulator import simulate
 from tilewright.ir.dtypes import BF16, FP32
 from tilewright.ir.function import Program
 from tilewright.runtime import trial
+from tilewright.runtime.build import compile_for
+from tilewright.runtime.options import Options
 from tilewright.runtime.trial import Outcome, Trial, run_trial
 from tilewright.runtime.tune import MEASURED, SIMULATED, Progress, Tuned, tune
 from tilewright.runtime.tuned import program_key, read_entries, sidecar, tuned_target
@@ -153,6 +155,34 @@ def test_each_kind_of_decision_is_asked_for() -> None:
     kinds = {" ".join(question.split()[:2]) for question in asked}
     assert kinds == {"blocks of", "tile of", "depth of", "share of"}
     assert asked["depth of loops over i instead of 1"] == (1, 2, 3, 4)
+
+
+@pytest.mark.parametrize("dtype", [np.dtype(np.float32), BF], ids=str)
+def test_every_way_of_native_code_means_the_same(dtype: np.dtype[Any]) -> None:
+    """Sizes beyond every block, with tails, on this machine."""
+    a, b = exact_ints((205, 801), np.float32), exact_ints((801, 530), np.float32)
+    wanted = a @ b
+    program = product.program(a.astype(dtype), b.astype(dtype), np.zeros_like(wanted))
+    asked: dict[str, tuple[Value, ...]] = {}
+    compile_for(program, load_target("host").with_decisions({}, asked), Options(cache=False)).native
+    ((question, options),) = ((q, found) for q, found in asked.items() if q.startswith("cache blocks"))
+    assert len(options) > 8
+    for option in options:
+        out = np.full_like(wanted, np.nan)
+        kernel = compile_for(program, load_target("host").with_decisions({question: option}), Options(cache=False))
+        kernel(a.astype(dtype), b.astype(dtype), out)
+        assert np.array_equal(out, wanted), option
+
+
+def test_what_was_decided_is_another_entry_of_the_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path / "cache"))
+    given = [exact_ints((40, 50), np.float32), exact_ints((50, 60), np.float32), np.zeros((40, 60), np.float32)]
+    program, host = product.program(*given), load_target("host")
+    question = "cache blocks of FP32 products (k, columns, rows, rows from which to pack)"
+    for target in (host, host.with_decisions({question: (256, 256, 96, 32)}), host):
+        compile_for(program, target, Options())(*given)
+        assert np.array_equal(given[2], given[0] @ given[1])
+    assert len(list((tmp_path / "cache").glob("*.twc"))) == 4, "text and code, twice"
 
 
 # --- one trial ----------------------------------------------------------------------------------------------------

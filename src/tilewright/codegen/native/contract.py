@@ -20,13 +20,18 @@ from tilewright.codegen.native.llvm import Processor
 from tilewright.codegen.native.scope import Place, Scope
 from tilewright.ir.dtypes import FP32, INT32, DType
 
-KC, NC, MC = 384, 512, 96
-"""Extents of a block: a panel of `rhs` in the second cache (768 KiB), a widened block of `lhs` (144 KiB)."""
+KC, NC, MC, PACK_ROWS = 384, 512, 96, 160
+"""Extents of a block: a panel of `rhs` in the second cache (768 KiB), a widened block of `lhs` (144 KiB). From so many
+rows on, packing `rhs` pays even where it could be read in place (measured: 128 rows do not)."""
+BLOCKS = (
+    (KC, NC, MC, PACK_ROWS), (KC, NC, MC, 32), (256, NC, MC, PACK_ROWS), (512, NC, MC, PACK_ROWS),
+    (KC, 256, MC, PACK_ROWS), (KC, 1024, MC, PACK_ROWS), (KC, NC, 48, PACK_ROWS), (KC, NC, 192, PACK_ROWS),
+    (192, 1024, MC, PACK_ROWS), (768, 256, MC, PACK_ROWS), (256, 256, MC, 32), (KC, NC, MC, 1 << 20),
+)  # fmt: skip
+"""What can be decided instead: caches differ. Rows are multiples of every micro-kernel's, columns of its width."""
 FEW_ROWS, FEW_DEEP = 32, 32
 """So few rows use each element of `rhs` that it comes from memory: a block along k is then short, so that the rows of
 `rhs` are read in long runs."""
-PACK_ROWS = 160
-"""From so many rows on, packing `rhs` pays even where it could be read in place (measured: 128 rows do not)."""
 
 
 def accumulator(dtype: DType) -> DType:
@@ -79,14 +84,21 @@ class Multiplier:
                 left %= size
         self.ragged = self.ragged or not isinstance(n, int) or n % self.width != 0
 
+    @property
+    def blocks(self) -> tuple[int, int, int, int]:
+        """k, columns and rows of a block, and the rows from which packing pays."""
+        question = f"cache blocks of {self.dtype} products (k, columns, rows, rows from which to pack)"
+        return self.processor.decisions.first(question, BLOCKS)[0]
+
     def scratch_bytes(self, m: Index, n: Index, k: Index) -> int:
         """Bytes of workspace for a call with these extents: none where `rhs` is surely not packed."""
-        if self.unit_rhs and not self.widens and isinstance(m, int) and m < PACK_ROWS:
+        kc, nc, mc, pack_rows = self.blocks
+        if self.unit_rhs and not self.widens and isinstance(m, int) and m < pack_rows:
             return 0
-        depth = min(KC, k) if isinstance(k, int) else KC
-        columns = min(NC, n) if isinstance(n, int) else NC
+        depth = min(kc, k) if isinstance(k, int) else kc
+        columns = min(nc, n) if isinstance(n, int) else nc
         columns = -(-columns // self.width) * self.width
-        rows = min(MC, m) if isinstance(m, int) else MC
+        rows = min(mc, m) if isinstance(m, int) else mc
         return 4 * depth * (columns + (rows if self.widens else 0)) + 64
 
     def texts(self) -> list[str]:
@@ -197,17 +209,18 @@ class _Blocks:
         self.b = b
         self.scope = Scope(b, owner.processor)
         self.wide = accumulator(owner.dtype)
+        self.kc, self.nc, self.mc, self.pack_rows = owner.blocks
 
     def text(self) -> str:
         b = self.b
-        self.packs, self.deepest = "true", str(KC)
+        self.packs, self.deepest = "true", str(self.kc)
         if self.owner.unit_rhs and not self.owner.widens:
-            self.packs = b.value(f"icmp sge i64 %m, {PACK_ROWS}")
+            self.packs = b.value(f"icmp sge i64 %m, {self.pack_rows}")
             few = b.value(f"icmp sle i64 %m, {FEW_ROWS}")
-            self.deepest = b.value(f"select i1 {few}, i64 {FEW_DEEP}, i64 {KC}")
+            self.deepest = b.value(f"select i1 {few}, i64 {FEW_DEEP}, i64 {self.kc}")
         # k of 0 still makes zeros.
         depth = b.call("i64", "llvm.smax.i64", "i64 %k, i64 1", "i64, i64")
-        b.loop(0, "%n", NC, lambda j: self._over_k(j, b.minimum(b.sub("%n", j), NC), depth))
+        b.loop(0, "%n", self.nc, lambda j: self._over_k(j, b.minimum(b.sub("%n", j), self.nc), depth))
         b.emit("ret void")
         header = (
             f"define internal void @{self.owner.name}(ptr noalias %a, i64 %astep, i64 %anext, ptr noalias %b, "
@@ -225,7 +238,7 @@ class _Blocks:
             adds = b.value(f"or i1 {later}, %adds")
             corner = b.address("%b", memory_type(self.owner.dtype), b.add(b.mul(p, "%bstep"), b.mul(j, "%bnext")))
             self._packed(corner, columns, deep)
-            b.loop(0, "%m", MC, lambda i: self._over_rows(i, j, p, columns, deep, adds, corner))
+            b.loop(0, "%m", self.mc, lambda i: self._over_rows(i, j, p, columns, deep, adds, corner))
 
         b.loop(0, depth, self.deepest, trip)
 
@@ -257,7 +270,7 @@ class _Blocks:
 
     def _over_rows(self, i: str, j: str, p: str, columns: Index, deep: Index, adds: str, corner: str) -> None:
         b = self.b
-        count = b.minimum(b.sub("%m", i), MC)
+        count = b.minimum(b.sub("%m", i), self.mc)
         start = b.address("%a", memory_type(self.owner.dtype), b.add(b.mul(i, "%astep"), b.mul(p, "%anext")))
         lhs: tuple[str, Index, Index] = (start, "%astep", 1 if self.owner.unit_lhs else "%anext")
         if self.owner.widens:
@@ -282,9 +295,9 @@ class _Blocks:
     def _widened(self, start: str, count: Index, deep: Index) -> tuple[str, Index, Index]:
         """The block of `lhs` as the kernel multiplies it, behind the panels in scratch."""
         b, owner = self.b, self.owner
-        columns = b.minimum(NC, "%n")
+        columns = b.minimum(self.nc, "%n")
         rounded = b.rounded_down(b.add(columns, owner.width - 1), owner.width)
-        place = b.address("%scratch", memory_type(self.wide), b.mul(rounded, b.minimum("%k", KC)))
+        place = b.address("%scratch", memory_type(self.wide), b.mul(rounded, b.minimum("%k", self.kc)))
         steps: tuple[Index, Index] = ("%astep", 1 if owner.unit_lhs else "%anext")
         source = Place(start, owner.dtype, (count, deep), steps)
         copy(self.scope, source, Place(place, self.wide, (count, deep), (deep, 1)), (count, deep))

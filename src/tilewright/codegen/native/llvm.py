@@ -10,12 +10,13 @@ from __future__ import annotations
 import ctypes
 import itertools
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 from tilewright.errors import CodegenError, UnsupportedError
 from tilewright.targets import Target
+from tilewright.targets.decisions import Decisions
 from tilewright.targets.host import AMX, AVX2, AVX512, cpu_features
 
 CODEGEN_LEVEL = 2
@@ -35,6 +36,8 @@ class Processor:
     vector_bytes: int
     runnable: bool
     """whether this machine can execute the code"""
+    decisions: Decisions = field(default_factory=Decisions, compare=False)
+    """what was decided for the program, see `tilewright.targets.decisions`"""
 
     @property
     def has_fma(self) -> bool:
@@ -87,8 +90,10 @@ def processor_of(target: Target) -> Processor:
     width = max(16, target.vector_bytes)
     if target.llvm_cpu == "host":
         binding = _binding()
-        return Processor(binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten(), width, True)
-    return Processor(target.llvm_cpu, target.llvm_features, width, runs_here(target.llvm_cpu, target.llvm_features))
+        name, features = binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
+        return Processor(name, features, width, True, target.decisions)
+    runnable = runs_here(target.llvm_cpu, target.llvm_features)
+    return Processor(target.llvm_cpu, target.llvm_features, width, runnable, target.decisions)
 
 
 def runs_here(cpu: str, features: str) -> bool:
