@@ -49,7 +49,7 @@ def native_kernel(program: Program, target: Target, options: Options) -> Any:
     cache = default_cache() if options.cache and not conversions() else None
     if cache is None:
         return native.compile_native(lower(program, target, after=UNPLACED, forward=options.forward), target)
-    common = (compiler_stamp(), target.fingerprint, *native.cache_key_parts(target))
+    common = (compiler_stamp(), target.fingerprint, str(target.decisions), *native.cache_key_parts(target))
     forwards = () if options.forward else ("apart",)
     source_key = key_of(("source", print_program(program), *forwards, *common))
     known = cache.get(source_key)

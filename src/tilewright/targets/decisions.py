@@ -1,8 +1,8 @@
 """Decisions that were made for the compiler, and the questions that it asked.
 
 Where a pass has several ways that all work and a model says which is best, it asks here first. The answer comes with
-the target, since it is true of one machine, and counts into its fingerprint. Nobody has to have decided: then the
-model's order stands. A decision for something that is not among the ways any more is passed over, so that an old one
+the target, since it is true of one machine, and counts into the key of compiled code. Nobody has to have decided: then
+the model's order stands. A decision that is not among the ways any more is passed over, so that an old one
 can make a program slower and never wrong.
 """
 

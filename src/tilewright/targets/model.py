@@ -118,9 +118,9 @@ class Target:
         return replace(self, memories=memories, fingerprint=self.fingerprint + changed)
 
     def with_decisions(self, made: Mapping[str, Value], asked: dict[str, tuple[Value, ...]] | None = None) -> Target:
-        """The same machine with decisions for one program; questions that passes ask are noted in `asked`."""
-        decisions = Decisions(dict(made), asked)
-        return replace(self, decisions=decisions, fingerprint=f"{self.fingerprint}+{decisions}")
+        """The same machine (with the same fingerprint) with decisions for one program; questions that passes ask are
+        noted in `asked`."""
+        return replace(self, decisions=Decisions(dict(made), asked))
 
     # --- shapes ---------------------------------------------------------------------------------------------------
     def layout(self, space: MemorySpace, shape: tuple[int, ...]) -> Layout:
