@@ -15,7 +15,6 @@ from math import prod
 from pathlib import Path
 from tokenize import TokenError
 from typing import Any, TypeGuard
-from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -116,9 +115,12 @@ def _parsed(text: str, parameter: Parameter, draw: np.random.Generator) -> Any:
     )
 
 
+MAGIC = b"\x93NUMPY"
+"""How an .npy file begins."""
+
 UNREADABLE = (
-    OSError, ValueError, EOFError, MemoryError, TypeError, OverflowError, RecursionError, KeyError,
-    BadZipFile, TokenError, SyntaxError,
+    OSError, ValueError, EOFError, MemoryError, TypeError, OverflowError, RecursionError, KeyError, TokenError,
+    SyntaxError,
 )  # fmt: skip
 """What NumPy lets through of files that are none of its own."""
 
@@ -126,15 +128,17 @@ UNREADABLE = (
 def _loaded(text: str) -> Array:
     """The array in a file. It is mapped first: a header that promises more than the file holds costs no memory."""
     path = Path(text)
-    if path.exists() and not path.is_file():
-        raise CommandError(f"{text} cannot be read as an array", found="no regular file")
     try:
+        if path.exists() and not path.is_file():
+            raise OSError("no regular file")
+        with path.open("rb") as file:
+            if file.read(len(MAGIC)) != MAGIC:
+                raise ValueError("no .npy file")
         mapped: Any = np.load(path, mmap_mode="r", allow_pickle=False)
     except UNREADABLE as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise CommandError(f"{text} cannot be read as an array", found=reason) from None
-    if not is_array(mapped):
-        raise CommandError(f"{text} holds several arrays", required="one array, as np.save writes it")
+    assert is_array(mapped)
     if mapped.dtype.kind not in "biuf":
         raise CommandError(
             f"{text} is no array that a kernel takes", required="numbers or bools", found=f"elements of {mapped.dtype}"

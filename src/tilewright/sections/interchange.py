@@ -49,9 +49,12 @@ def to_json(section: Section) -> str:
 def from_json(text: str, read: Read | None = None) -> Section:
     """The section in `text`. Raises `VerifyError` for text that is none."""
     try:
-        document = json.loads(text)
-    except ValueError as error:
+        return _section(json.loads(text), read)
+    except (ValueError, RecursionError) as error:
         raise VerifyError("this is not JSON", found=str(error), help="pass what to_json wrote") from None
+
+
+def _section(document: Any, read: Read | None) -> Section:
     entries = cast("dict[str, Any]", document) if isinstance(document, dict) else {}
     if entries.get("version") != VERSION:
         raise VerifyError("this is not a section", required=f"version {VERSION}", help="pass what to_json wrote")

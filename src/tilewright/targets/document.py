@@ -29,12 +29,26 @@ def suggest(word: str, known: Iterable[str]) -> str:
     return f"did you mean {near[0]}?" if near else "one of " + ", ".join(names)
 
 
+LONGEST_LINE = 1_000
+LONGEST_FILE = 256 * 1024
+"""Characters: what somebody writes about a machine is far shorter."""
+
+
 class Document:
     """The text of one target file, its path, and where its keys stand."""
 
     def __init__(self, text: str, path: str) -> None:
         self.path = path
         self.lines = text.splitlines()
+        long = next((number for number, line in enumerate(self.lines, 1) if len(line) > LONGEST_LINE), None)
+        if long is not None or len(text) > LONGEST_FILE:
+            # The TOML reader takes quadratic time for a key of many parts.
+            raise TargetError(
+                "the target file is too long",
+                span=self._span(long or 1, ""),
+                required=f"at most {LONGEST_LINE:,} characters in a line and {LONGEST_FILE:,} in all",
+                found=f"{len(text):,} characters" if long is None else f"{len(self.lines[long - 1]):,} in one line",
+            )
         self.places = dict(_places(self.lines))
         try:
             self.data: dict[str, object] = tomllib.loads(text)

@@ -42,7 +42,7 @@ def load_target(target: str | Path | Target) -> Target:
     path = Path(target)
     if isinstance(target, str) and path.suffix != ".toml" and path.name == target:
         path = _FOLDER / f"{target}.toml"
-        if not path.is_file():
+        if target not in target_names():
             raise TargetError(
                 f"there is no target {target!r}",
                 required="one of " + ", ".join(target_names()) + ", or the path of a .toml file",
@@ -51,11 +51,11 @@ def load_target(target: str | Path | Target) -> Target:
             )
     try:
         stat = path.stat()
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         raise TargetError(
             f"the target file {path} cannot be read",
             required="a readable .toml file",
-            found=error.strerror or str(error),
+            found=getattr(error, "strerror", None) or str(error),
             help="check the path; names that need no path are " + ", ".join(target_names()),
         ) from None
     return _load_file(str(path.resolve()), stat.st_mtime_ns, stat.st_size)
