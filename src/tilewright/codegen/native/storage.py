@@ -24,7 +24,7 @@ from tilewright.ir.loops import Contract, Index, Update
 from tilewright.ir.nodes import Block, Call, For, If, Let, Scope, Stmt, Yield
 from tilewright.ir.op import Op, is_array
 from tilewright.ir.scalar import Scalar, Value
-from tilewright.ir.storage import roots_of, written_operand
+from tilewright.ir.storage import output_positions, roots_of, written_operand
 from tilewright.ir.types import TensorType, TileType
 
 ALIGNMENT = 64
@@ -305,6 +305,9 @@ class _Planner:
     def stage(self, stmt: For, end: int) -> None:
         """What is yielded from where another carried value is about to be written goes by way of a copy."""
         pairs = [(a, g) for a, g in zip(stmt.iter_args, _yielded(stmt.body), strict=True) if self.homes.get(a)]
+        for _, given in pairs:  # read after the copies were made, the last of them before anything is carried
+            for kept in self.homes.get(given, NOWHERE) if isinstance(given, Value) else ():
+                kept.last = max(kept.last, 2 * end)
         for arg, given in pairs:
             if not isinstance(given, Value) or given is arg:
                 continue
@@ -328,14 +331,15 @@ class _Planner:
                 self.settle(result, NOWHERE.union(*arms))
 
     def call(self, stmt: Call) -> None:
-        for target in stmt.targets:
-            root = self.root(target)
+        """What a call writes lies where its argument does: in a loop that is not where the tensor started."""
+        positions = output_positions(self.program.function(stmt.callee), self.program)
+        for target, position in zip(stmt.targets, positions, strict=True):
             if not is_array(target):
                 continue
-            if root is target:
+            if position is None:
                 self.fresh(target)
             else:
-                self.settle(target, self.homes.get(root, NOWHERE))
+                self.alias(target, stmt.args[position])
 
 
 def _with_symbols(function: Function) -> Function:
