@@ -81,7 +81,25 @@ class Main:
             o_2 = pl.yield_(o_1)
         return o_2
 """
-SOURCES = {"product": PRODUCT, "vector": VECTOR, "items": ITEMS}
+PARTS = """
+import tilewright.language as pl
+
+@pl.program
+class Main:
+    @pl.function(type=pl.FunctionType.InCore)
+    def main(self, a: pl.Tensor[[64, 64], pl.FP32], out: pl.Out[pl.Tensor[[64, 64], pl.FP32]]):
+        room = pl.tile.create([64, 64], pl.FP32)
+        for i, (r,) in pl.range(0, 32, 16, init_values=(room,)):
+            x = pl.tile.load(a, [i, 0], [16, 64])
+            r_1 = pl.tile.assemble(r, x, [i, 0])
+            r_2 = pl.yield_(r_1)
+        y = pl.tile.load(a, [32, 0], [32, 64])
+        full = pl.tile.assemble(r_2, y, [32, 0])
+        z = pl.tile.exp(full)
+        out = pl.tile.store(z, [0, 0], out)
+        return out
+"""
+SOURCES = {"product": PRODUCT, "vector": VECTOR, "items": ITEMS, "parts": PARTS}
 Edit = tuple[str, str, str]
 """Of the line that begins with a text, or has it: a pattern, and what replaces it; ``@x`` is the address of ``x``."""
 
@@ -148,6 +166,10 @@ CASES: list[tuple[str, str, tuple[Edit, ...]]] = [
     ("bounds", "items", (("pl.parallel(", r"0, 64, 16", "0, 80, 16"),)),
     ("parallel", "items", (("o_1 =", r"\[i, 0\]", "[0, 0]"),)),
     ("parallel", "items", (("pl.parallel(", r"0, 64, 16", "0, 48, 8"),)),
+    ("coverage", "parts", (("full:", r"\[32, 0\]", "[0, 0]"),)),
+    ("coverage", "parts", (("full:", r"\[32, 0\]", "[31, 0]"),)),
+    ("coverage", "parts", (("r_1:", r"\[i, 0\]", "[0, 0]"),)),
+    ("coverage", "parts", (("for i,", r"0, 32, 16", "0, 16, 16"),)),
     ("structure", "vector", (("s:", r"add\(p, q\)", "add(p, c)"),)),
     ("structure", "vector", (("m:", r"maximums\(part", "maximums(d"),)),
 ]  # fmt: skip

@@ -7,6 +7,7 @@ analysis of the compiler. What it asks, in this order (`verdict.FACTS`):
   - overlap: no tile is written over while it is needed, through loops, branches, views and updates
   - bounds, valid shapes: per dimension proved, guarded by the program, or assumed of the call, and then listed
   - parallel: work items are independent
+  - coverage: buffers that start with nothing are written wherever they are read
   - order: what one engine does is waited for by whatever conflicts with it on another
   - certificate, program: what the certificate claims is what was found, and it belongs to this text
 """
@@ -16,6 +17,7 @@ from __future__ import annotations
 from tilewright.certify.bounds import Bounds, check_bounds
 from tilewright.certify.certificate import Certificate
 from tilewright.certify.claims import check_claims
+from tilewright.certify.coverage import check_coverage
 from tilewright.certify.lifetimes import Places, check_overlap, check_places, lifetimes, pieces_of
 from tilewright.certify.machine import check_machine
 from tilewright.certify.order import check_order
@@ -103,6 +105,8 @@ def _check_function(
     done[function.name] = (function, bounds)
     _note(verdict, "bounds", bounds.notes)
     _note(verdict, "parallel", check_parallel_loops(function))
+    if placed:
+        _note(verdict, "coverage", check_coverage(function))
     claim = None if certificate is None else certificate.function(function.name)
     if claim is None or (placed and machine.findings):
         return
