@@ -17,6 +17,7 @@ from tilewright.ir.dtypes import BF16, BOOL, FP16, FP32, INT8, INT32, DType
 from tilewright.ir.layout import MemorySpace, Pad
 from tilewright.ir.op import Level, Op, lookup, registry
 from tilewright.ir.scalar import Value, constant
+from tilewright.ops.collective import SITE
 
 FLOATS = (FP32, FP16, BF16)
 NUMBERS = (*FLOATS, INT8, INT32)
@@ -347,6 +348,30 @@ def creations() -> None:
     )
 
 
+class Loopback:
+    """A site that receives ones, whatever the channel."""
+
+    def __init__(self, shape: tuple[int, ...], dtype: DType) -> None:
+        self.ones = np.ones(shape, np.dtype(dtype.numpy))
+
+    def all_reduce(self, group: str, own: Any) -> Any:
+        return own
+
+    def recv(self, channel: str) -> Any:
+        return self.ones
+
+
+def received(level: Level, dtype: DType, physical: tuple[int, int], valid: tuple[int, int]) -> Op:
+    SITE.set(Loopback(valid, dtype))
+    return ops.collective.Recv(valid, dtype)
+
+
+def collectives() -> None:
+    types = ops.collective.NUMBERS
+    CASES["all_reduce"] = Case(("MN",), simple("all_reduce"), lambda a: a, types, (Level.TENSOR,))
+    CASES["recv"] = Case((), sized(received), lambda: np.ones((1,)), types, (Level.TENSOR,))
+
+
 def base_name(case: str) -> str:
     """The registered name that a case is about: the longest that it begins with."""
     parts = case.split("_")
@@ -360,6 +385,7 @@ def base_name(case: str) -> str:
 
 for add_cases in (pairs, ones, choices, reductions, broadcasts, casts, products, movements, views, creations):
     add_cases()
+collectives()
 KNOWN = frozenset(registry())
 
 import op_cases_more  # noqa: E402  # it adds to the cases above

@@ -6,6 +6,7 @@ from tilewright.ops import (
     bitwise,
     broadcast,
     cast,
+    collective,
     create,
     elementwise,
     functions,
@@ -35,9 +36,9 @@ from tilewright.ops.select import Cmp, Sel
 from tilewright.ops.shape import Reshape, SetValidShape, Slice, Transpose, TransposeView
 
 __all__ = [
-    "batch", "bits", "bitwise", "broadcast", "cast", "create", "elementwise", "functions", "gather", "generate",
-    "joins", "matmul", "movement", "pad", "partial", "parts", "position", "reduce", "rows", "scatter", "select",
-    "shape", "sort",
+    "batch", "bits", "bitwise", "broadcast", "cast", "collective", "create", "elementwise", "functions", "gather",
+    "generate", "joins", "matmul", "movement", "pad", "partial", "parts", "position", "reduce", "rows", "scatter",
+    "select", "shape", "sort",
     "Assemble", "Cast", "Cmp", "ColExpand", "Create", "Expands", "Extract", "Full", "Load", "Matmul", "MatmulAcc",
     "MatmulBias", "Move", "Read", "Reshape", "RowExpand", "Sel", "SetValidShape", "Slice", "Store", "Transpose",
     "TransposeView", "Write",

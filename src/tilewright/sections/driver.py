@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from types import UnionType
 
 from tilewright.ir.function import Function, FunctionKind, Program
 from tilewright.ir.nodes import Block, Call, Stmt
@@ -29,7 +30,7 @@ from tilewright.sections.plan import Apart, Decline, Forwarding, Join, NoRoom, S
 from tilewright.sections.price import Price
 from tilewright.sections.refusals import Refusal
 from tilewright.sections.rename import rename
-from tilewright.sections.section import Load, Phase, Section, Store
+from tilewright.sections.section import AllReduce, Load, Phase, Section, Store, tensor_of
 from tilewright.targets import Target
 
 Judge = Callable[[Function], Price | str]
@@ -75,7 +76,8 @@ class _Unit:
 
     @property
     def member(self) -> Member:
-        return Member(self.section, _named(self.section, Store), _named(self.section, Load), frozenset())
+        section = self.section
+        return Member(section, _named(section, Store | AllReduce), _named(section, Load | AllReduce), frozenset())
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,7 +393,7 @@ class _Block:
         inside = set(members)
         live = frozenset(
             name
-            for name in _named(unit.section, Store)
+            for name in unit.member.stores
             if (root := self.roots[unit.tensors[name]]) not in self.local or self.uses.get(root, set()) - inside
         )
         return replace(unit.member, live=live)
@@ -461,10 +463,10 @@ def _cycles(price: Price) -> float:
 
 def _stored(section: Section) -> list[int]:
     """The tensors that a section stores, in the order in which the lowered function returns them."""
-    return sorted({stage.kind.tensor for stage in section.stages if isinstance(stage.kind, Store)})
+    return sorted({s.kind.tensor for s in section.stages if isinstance(s.kind, Store | AllReduce)})
 
 
-def _named(section: Section, kind: type[Load] | type[Store]) -> frozenset[str]:
+def _named(section: Section, kind: UnionType) -> frozenset[str]:
     """The names of the tensors that stages of a kind name."""
-    stages = [stage.kind for stage in section.stages if isinstance(stage.kind, kind)]
-    return frozenset(section.tensors[stage.tensor].name for stage in stages)
+    found = {tensor_of(stage.kind) for stage in section.stages if isinstance(stage.kind, kind)}
+    return frozenset(section.tensors[tensor].name for tensor in found if tensor is not None)

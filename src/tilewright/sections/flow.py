@@ -8,9 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
+from tilewright.analysis.views import creates
 from tilewright.ir.function import Program
 from tilewright.ir.nodes import Block, Call, Let, Stmt, walk
-from tilewright.ir.op import Op
+from tilewright.ir.op import Effect, Op
 from tilewright.ir.scalar import Value
 from tilewright.ir.types import TensorType
 
@@ -96,8 +97,13 @@ def flow_of(block: Block, program: Program) -> Flow:
     found = Flow(body, [set() for _ in body], [set() for _ in body])
     made: dict[Value, int] = {}
     readers: dict[Value, list[int]] = {}
-    weight = 0
+    weight, last = 0, None
+    seen: dict[str, bool] = {}
     for n, stmt in enumerate(body):
+        if _is_observable(stmt, program, seen):
+            if last is not None:
+                found.before[n].add(last)
+            last = n
         used, written = _touched(stmt, program)
         for value in used:
             if value in made and made[value] != n:
@@ -119,14 +125,24 @@ def flow_of(block: Block, program: Program) -> Flow:
     return found
 
 
+def _is_observable(stmt: Stmt, program: Program, seen: dict[str, bool]) -> bool:
+    """Whether something inside must keep its place among its like, called functions included."""
+    for inner in walk((stmt,)):
+        if isinstance(inner, Let) and isinstance(inner.value, Op) and inner.value.effect is Effect.OBSERVABLE:
+            return True
+        if isinstance(inner, Call) and inner.callee in program.by_name:
+            if inner.callee not in seen:
+                seen[inner.callee] = False
+                body = program.function(inner.callee).body
+                seen[inner.callee] = any(_is_observable(s, program, seen) for s in body)
+            if seen[inner.callee]:
+                return True
+    return False
+
+
 def makes_room(stmt: Stmt) -> bool:
     """Whether a statement only makes room in DDR."""
-    return (
-        isinstance(stmt, Let)
-        and isinstance(stmt.value, Op)
-        and isinstance(stmt.target.type, TensorType)
-        and not any(stmt.value.operand_items())
-    )
+    return isinstance(stmt, Let) and isinstance(stmt.value, Op) and creates(stmt.value)
 
 
 def _touched(stmt: Stmt, program: Program) -> tuple[dict[Value, None], set[Value]]:

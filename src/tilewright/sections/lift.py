@@ -26,12 +26,15 @@ from tilewright.ir.rewrite import Rewriter
 from tilewright.ir.scalar import Binary, BinaryKind, Expr, Scalar, Shape, Value, linear_terms
 from tilewright.ir.storage import Roots, roots_of, written_operand
 from tilewright.ir.types import ScalarType, TensorType, TileType
+from tilewright.ops.collective import AllReduce as AllReduceOp
+from tilewright.ops.collective import Recv as RecvOp
 from tilewright.ops.movement import Load as LoadOp
 from tilewright.ops.movement import Store as StoreOp
 from tilewright.sections.claims import EXACT
 from tilewright.sections.patterns import Affine, AffinePattern, Axis, Extent, OpaquePattern, Pattern, Step, Term
 from tilewright.sections.refusals import Reason, Refusal
 from tilewright.sections.section import (
+    AllReduce,
     Bind,
     Body,
     Buffer,
@@ -42,6 +45,7 @@ from tilewright.sections.section import (
     Loop,
     Numerics,
     Phase,
+    Recv,
     Requires,
     Role,
     ScalarParam,
@@ -100,6 +104,8 @@ class _Lifter:
         self.stages: list[Stage] = []
         self.names: set[str] = set()
         self.readers: list[list[int]] = []
+        self.received: dict[Value, Let] = {}
+        """messages of other sites that nothing has loaded yet"""
 
     # --- the whole ---
     def section(self) -> Section:
@@ -116,6 +122,8 @@ class _Lifter:
         self.results()
         for stmt in self.items():
             self.stmt(stmt)
+        if self.received:
+            raise _Refused("a message of another site is not loaded, or by several", next(iter(self.received.values())))
         self.demands()
         loops = (self.loop(self.grid),) if self.grid is not None else ()
         items = tuple(Item((value,)) for loop in loops for value in loop.values) or (Item(()),)
@@ -129,8 +137,14 @@ class _Lifter:
         return Section(
             function.name, tensors, tuple(self.stages), tuple(self.buffers), edges, tuple(scalars),
             Work(items, grid=loops), (), tuple(loop.step for loop in loops), 1, Numerics(), self.phase,
-            function.attrs, EXACT, Requires(), sum(b.kind is MemorySpace.ACC for b in self.buffers),
+            function.attrs, EXACT, self.requires(), sum(b.kind is MemorySpace.ACC for b in self.buffers),
         )  # fmt: skip
+
+    def requires(self) -> Requires:
+        """The links to other sites that the section uses."""
+        links = [s.kind.group for s in self.stages if isinstance(s.kind, AllReduce)]
+        links += [s.kind.channel for s in self.stages if isinstance(s.kind, Recv)]
+        return Requires(interconnect=frozenset(links))
 
     def results(self) -> None:
         """What is returned must be the last version of an output."""
@@ -191,6 +205,12 @@ class _Lifter:
             raise _Refused("it has loops or branches of its own", stmt)
         op, made = stmt.value, stmt.target
         assert isinstance(op, Op)
+        if isinstance(op, AllReduceOp):
+            self.append(AllReduce(self.root(op.tensor), op.group), stmt, op, ())
+            return
+        if isinstance(op, RecvOp):
+            self.received[made] = stmt
+            return
         if op.effect is not Effect.PURE:
             raise _Refused(f"{op.qualified_name} must be done once, and in order", stmt)
         written = written_operand(op)
@@ -207,10 +227,25 @@ class _Lifter:
             self.compute(stmt, op)
 
     def load(self, stmt: Let, op: LoadOp) -> None:
+        message = self.received.pop(op.tensor, None)
+        if message is not None:
+            self.receive(stmt, op, message)
+            return
         tensor = self.root(op.tensor)
         pattern = self.pattern(op, next(a for a in op.accesses() if a.field == "tensor"), stepping=False)
         kind = Load(tensor, pattern, transposed=op.transpose, pad=op.pad_value or Pad.NULL)
         self.append(kind, stmt, op, ())
+
+    def receive(self, stmt: Let, op: LoadOp, message: Let) -> None:
+        """What another site sends fills a buffer: the message is made in DDR, and loaded from there at once."""
+        assert isinstance(message.value, RecvOp)
+        scalars = tuple(
+            dict.fromkeys(v for let in (message, stmt) for v in (*_scalars(let), *let.target.type.values()))
+        )
+        statements = (message, stmt, Return((stmt.target,), span=stmt.span))
+        function = Function(op.name, tuple(Param(v) for v in scalars), statements, span=stmt.span)
+        self.of[stmt.target] = buffer = self.buffer(stmt.target, self.kind(op))
+        self.stage(Recv(message.value.channel), (), (buffer,), Body(function, self.binds(scalars)))
 
     def store(self, stmt: Let, op: StoreOp) -> None:
         tensor = self.root(op.output_tensor)
@@ -384,6 +419,11 @@ class _Lifter:
         if self.grid is None or expr is not self.grid.iv:
             return None
         return Term(coefficient, 0, divisor, modulus)
+
+
+def _scalars(stmt: Let) -> list[Value]:
+    """The scalars that a statement reads."""
+    return [value for value in stmt.uses() if isinstance(value.type, ScalarType)]
 
 
 def _extent(scalar: Scalar) -> Extent | None:

@@ -18,7 +18,7 @@ from tilewright.ir.rewrite import Rewriter, placed_like, type_of
 from tilewright.ir.scalar import Scalar, Value
 from tilewright.ir.types import ScalarType, TensorType
 from tilewright.sections.refusals import NoBody, Refusal
-from tilewright.sections.section import Bind, Body, Load, Loop, Role, Section, Stage, Store, tensor_of
+from tilewright.sections.section import AllReduce, Bind, Body, Load, Loop, Role, Section, Stage, Store, tensor_of
 
 
 def lower(section: Section, name: str | None = None) -> Function | Refusal:
@@ -37,7 +37,7 @@ class _Lowering:
             scalar.name: Value(scalar.name, ScalarType(scalar.dtype)) for scalar in section.scalars
         }
         self.stored: list[int] = list(
-            dict.fromkeys(stage.kind.tensor for stage in section.stages if isinstance(stage.kind, Store))
+            dict.fromkeys(stage.kind.tensor for stage in section.stages if isinstance(stage.kind, Store | AllReduce))
         )
         self.tensors: list[Value] = [self.tensor(at) for at in range(len(section.tensors))]
         self.version: list[Value] = list(self.tensors)
@@ -73,9 +73,9 @@ class _Lowering:
     def direction(self, at: int) -> Direction:
         """Read only; or written: over everything that is read of it, or beside what it keeps."""
         kinds = [stage.kind for stage in self.section.stages if tensor_of(stage.kind) == at]
-        if not any(isinstance(kind, Store) for kind in kinds):
+        if not any(isinstance(kind, Store | AllReduce) for kind in kinds):
             return Direction.IN
-        kept = any(isinstance(kind, Load) or (isinstance(kind, Store) and kind.keeps) for kind in kinds)
+        kept = any(isinstance(kind, Load | AllReduce) or (isinstance(kind, Store) and kind.keeps) for kind in kinds)
         return Direction.INOUT if kept else Direction.OUT
 
     # --- loops ---

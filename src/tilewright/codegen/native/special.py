@@ -12,6 +12,7 @@ from tilewright.codegen.native.scope import Place, Scope
 from tilewright.errors import UnsupportedError
 from tilewright.ir.op import Op
 from tilewright.ops import Create, Read, Write
+from tilewright.ops.collective import NEEDS_SITES, AllReduce, Recv
 from tilewright.ops.common import meaning_of
 from tilewright.ops.pad import Fillpad, FillpadExpand, PadOp
 
@@ -77,6 +78,14 @@ def _pad(scope: Scope, op: PadOp, out: Place, extents: tuple[Index, ...]) -> Non
 
 register(Fillpad)(_pad)
 register(FillpadExpand)(_pad)
+
+
+def _no_sites(scope: Scope, op: Op, out: Place, extents: tuple[Index, ...]) -> None:
+    raise UnsupportedError(f"native code has no form of {op.qualified_name}: {NEEDS_SITES}", span=op.span)
+
+
+register(AllReduce)(_no_sites)
+register(Recv)(_no_sites)
 
 
 def _read(scope: Scope, op: Read) -> str:

@@ -137,7 +137,9 @@ class ConsumerSpaceCollector:
         written = getattr(op, op.writes) if op.writes else None
         if isinstance(written, Value):
             self.below[target] = written
-        if isinstance(written, Value) and not any(a.field == op.writes and not a.writes for a in op.accesses()):
+        reads = any(access.field == op.writes and not access.writes for access in op.accesses())
+        # What has no form on tiles updates its target where that is.
+        if isinstance(written, Value) and (not reads or Level.TILE not in op.levels):
             flows.setdefault(written, []).append(target)
         elif creates(op):
             created.append(target)
