@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "docs" / "index.md"]
+PAGES = [ROOT / "README.md", *(ROOT / "docs" / name for name in ("index.md", "language.md", "passes/forward.md"))]
 BLOCK = re.compile(r"^```(python|text|console)\n(.*?)^```$", re.S | re.M)
 FILE = re.compile(r"# (\w+\.py)\n")
 ELSEWHERE = "# elsewhere\n"
