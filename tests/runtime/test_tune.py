@@ -1,13 +1,10 @@
-"""Decisions reach the passes and change nothing but speed; the search finds better ones, keeps them, never loses."""
+"""The search finds better decisions than the model's, keeps them beside the kernel, and never loses."""
 
 from __future__ import annotations
 
 import importlib.util
 import json
 import os
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Mapping
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
@@ -15,174 +12,21 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
-from docs.test_docs_run import Page
-from properties.judges import ASCEND, same
+from runtime.tuning import KERNEL, arguments, piped, product, program_of, rows, too_large
 from support import exact_ints
 
-import tilewright.language as pl
-from tilewright.analysis.tile_chooser import Problem, choose_l0_tile
 from tilewright.compiler import lower
-from tilewright.errors import ArgumentError, CommandError, TilewrightError, UnsupportedError
-from tilewright.execute import interpret
+from tilewright.errors import ArgumentError, CommandError, UnsupportedError
 from tilewright.execute.simulator import simulate
-from tilewright.ir.dtypes import BF16, FP32
 from tilewright.ir.function import Program
 from tilewright.runtime import trial
-from tilewright.runtime.build import compile_for
-from tilewright.runtime.options import Options
 from tilewright.runtime.trial import Outcome, Trial, run_trial
 from tilewright.runtime.tune import MEASURED, SIMULATED, Progress, Tuned, tune
 from tilewright.runtime.tuned import program_key, read_entries, sidecar, tuned_target
 from tilewright.targets import load_target
-from tilewright.targets.decisions import Decisions, Value
-
-BF = np.dtype(ml_dtypes.bfloat16)
-
-
-@pl.jit
-def product(a: pl.Tensor, b: pl.Tensor, out: pl.Out[pl.Tensor]):
-    with pl.at(level=pl.Level.CORE_GROUP):
-        out[:] = pl.matmul(a, b, out_dtype=pl.FP32)
-    return out
-
-
-@pl.jit
-def rows(x: pl.Tensor, out: pl.Out[pl.Tensor]):
-    with pl.at(level=pl.Level.CORE_GROUP):
-        out[:] = pl.maximum(x * 2.0, x)
-    return out
-
-
-@pl.jit
-def piped(x: pl.Tensor, out: pl.Out[pl.Tensor]):
-    for i in pl.pipeline(0, x.shape[0], 16, stage=1):
-        tile = pl.load(x, [i, 0], [16, 128])
-        out = pl.store(tile + tile, [i, 0], out)
-    return out
-
-
-@pl.jit
-def whole(x: pl.Tensor, out: pl.Out[pl.Tensor]):
-    tile = pl.load(x, [0, 0], [16, x.shape[1]])
-    return pl.store(tile + tile, [0, 0], out)
-
-
-def too_large() -> Program:
-    """One that fits no memory."""
-    wide = np.zeros((16, 100_000), np.float32)
-    return whole.program(wide, wide.copy())
-
-
-def arguments(kernel: Any, m: int = 384, n: int = 320, k: int = 512) -> dict[str, Any]:
-    """Arrays by name, on which every order of summation is exact."""
-    if kernel is product:
-        a, b = exact_ints((m, k), np.float32).astype(BF), exact_ints((k, n), np.float32).astype(BF)
-        return {"a": a, "b": b, "out": np.zeros((m, n), np.float32)}
-    columns = 128 if kernel is piped else 4096
-    x = exact_ints((192, columns), np.float32)
-    return {"x": x, "out": np.zeros_like(x)}
-
-
-def program_of(kernel: Any, **sizes: int) -> Program:
-    return kernel.program(*arguments(kernel, **sizes).values())
-
-
-# --- decisions ----------------------------------------------------------------------------------------------------
-def test_what_is_decided_comes_first_and_what_is_unknown_changes_nothing() -> None:
-    asked: dict[str, tuple[Value, ...]] = {}
-    made = Decisions({"size": (2, 3), "gone": 1}, asked)
-    assert made.first("size", [(1, 1), (2, 3), (4, 4)]) == [(2, 3), (1, 1), (4, 4)]
-    assert made.first("depth", [2, 1]) == [2, 1]
-    assert Decisions({"size": (9, 9)}).first("size", [(1, 1), (2, 3)]) == [(1, 1), (2, 3)]
-    assert asked == {"size": ((1, 1), (2, 3), (4, 4)), "depth": (2, 1)}, "the model's order"
-    assert not Decisions().matter
-
-
-def test_decisions_have_a_text_of_their_own_and_leave_the_machine_what_it_is() -> None:
-    target = load_target("ascend910b")
-    several: list[dict[str, Value]] = [{}, {"a": 1}, {"a": 2}, {"b": 1, "a": 1}, {"a": 1, "b": 1}]
-    texts = [str(target.with_decisions(made).decisions) for made in several]
-    assert len(set(texts)) == 4
-    assert texts[3] == texts[4]
-    assert {target.with_decisions(made).fingerprint for made in several} == {target.fingerprint}
-
-
-def test_the_chooser_takes_a_tile_that_was_decided_on() -> None:
-    problem, target = Problem(320, 320, 64, BF16, FP32), load_target("ascend910b")
-    default = choose_l0_tile(problem, target)
-    asked: dict[str, tuple[Value, ...]] = {}
-    assert choose_l0_tile(problem, target.with_decisions({}, asked)) == default
-    ((question, options),) = asked.items()
-    assert len(options) > 5
-    for option in options:
-        assert isinstance(option, tuple)
-        tile = choose_l0_tile(problem, target.with_decisions({question: option}))
-        assert (tile.m, tile.n, tile.k, tile.stationary.value, tile.accumulators) == option
-        assert tile.cycles.wall >= default.cycles.wall
-    impossible = target.with_decisions({question: (320, 320, 64, "A", 2)})
-    assert choose_l0_tile(problem, impossible) == default
-
-
-@pytest.mark.parametrize("target", ASCEND)
-@pytest.mark.parametrize("kernel", [product, rows, piped], ids=lambda kernel: kernel.source.name)
-def test_every_way_means_the_same(kernel: Any, target: str) -> None:
-    """Each option of each question, one at a time: the placed program computes the very same numbers."""
-    given = arguments(kernel)
-    program, machine = program_of(kernel), load_target(target)
-    wanted = interpret(program, [np.array(value) for value in given.values()])
-    asked: dict[str, tuple[Value, ...]] = {}
-    lower(program, machine.with_decisions({}, asked))
-    tried = 0
-    for question, options in asked.items():
-        for option in options[1 : 60 : max(1, len(options) // 6)]:
-            try:
-                placed = lower(program, machine.with_decisions({question: option}))
-            except TilewrightError:
-                continue
-            tried += 1
-            same(wanted, interpret(placed, [np.array(value) for value in given.values()]), f"{question}: {option}")
-    assert tried > (5 if kernel is product else 2)
-
-
-def test_each_kind_of_decision_is_asked_for() -> None:
-    machine = load_target("ascend910b")
-    asked: dict[str, tuple[Value, ...]] = {}
-    for kernel in (product, rows, piped):
-        lower(program_of(kernel), machine.with_decisions({}, asked))
-    kinds = {" ".join(question.split()[:2]) for question in asked}
-    assert kinds == {"blocks of", "tile of", "depth of", "share of"}
-    assert asked["depth of loops over i instead of 1"] == (1, 2, 3, 4)
-
-
-@pytest.mark.parametrize("dtype", [np.dtype(np.float32), BF], ids=str)
-def test_every_way_of_native_code_means_the_same(dtype: np.dtype[Any]) -> None:
-    """Sizes beyond every block, with tails, on this machine."""
-    a, b = exact_ints((205, 801), np.float32), exact_ints((801, 530), np.float32)
-    wanted = a @ b
-    program = product.program(a.astype(dtype), b.astype(dtype), np.zeros_like(wanted))
-    asked: dict[str, tuple[Value, ...]] = {}
-    compile_for(program, load_target("host").with_decisions({}, asked), Options(cache=False)).native
-    ((question, options),) = ((q, found) for q, found in asked.items() if q.startswith("cache blocks"))
-    assert len(options) > 8
-    for option in options:
-        out = np.full_like(wanted, np.nan)
-        kernel = compile_for(program, load_target("host").with_decisions({question: option}), Options(cache=False))
-        kernel(a.astype(dtype), b.astype(dtype), out)
-        assert np.array_equal(out, wanted), option
-
-
-def test_what_was_decided_is_another_entry_of_the_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path / "cache"))
-    given = [exact_ints((40, 50), np.float32), exact_ints((50, 60), np.float32), np.zeros((40, 60), np.float32)]
-    program, host = product.program(*given), load_target("host")
-    question = "cache blocks of FP32 products (k, columns, rows, rows from which to pack)"
-    for target in (host, host.with_decisions({question: (256, 256, 96, 32)}), host):
-        compile_for(program, target, Options())(*given)
-        assert np.array_equal(given[2], given[0] @ given[1])
-    assert len(list((tmp_path / "cache").glob("*.twc"))) == 4, "text and code, twice"
+from tilewright.targets.decisions import Value
 
 
 # --- one trial ----------------------------------------------------------------------------------------------------
@@ -214,29 +58,6 @@ def test_a_measured_trial_runs_here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # --- the file -----------------------------------------------------------------------------------------------------
-KERNEL = """
-import numpy as np
-import ml_dtypes
-
-import tilewright.language as pl
-
-
-@pl.jit
-def product(a: pl.Tensor, b: pl.Tensor, out: pl.Out[pl.Tensor]):
-    with pl.at(level=pl.Level.CORE_GROUP):
-        out[:] = pl.matmul(a, b, out_dtype=pl.FP32)
-    return out
-
-
-@pl.jit
-def piped(x: pl.Tensor, out: pl.Out[pl.Tensor]):
-    for i in pl.pipeline(0, x.shape[0], 16, stage=1):
-        tile = pl.load(x, [i, 0], [16, 128])
-        out = pl.store(tile + tile, [i, 0], out)
-    return out
-"""
-
-
 @pytest.fixture
 def module(tmp_path: Path) -> Any:
     """A file of kernels of its own, imported."""
@@ -411,6 +232,30 @@ def test_processes_that_die_end_the_search_and_lose_nothing(tmp_path: Path) -> N
     assert [entry.tuned for entry in read_entries(tmp_path / "kept.json")] == [40]
 
 
+def test_what_was_fast_by_luck_does_not_stay(tmp_path: Path) -> None:
+    """A way that was measured as twice as fast once, and as slower from then on."""
+    given = arguments(rows)
+    path = tmp_path / "kept.json"
+
+    class Lucky(Scripted):
+        def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+            future = super().submit(fn, *args, **kwargs)
+            self.costs = {**self.costs, self.asked[-1]: {(0, 0): 50.0, (1, 0): self.later}.get(self.asked[-1], 90.0)}
+            return future
+
+        later = 60.0
+
+    lucky = Lucky({(0, 0): 51.0, (1, 0): 25.0})
+    found = tune(program_of(rows), "host", given, executor=lucky, path=path)
+    assert (found.default, found.tuned, found.decisions, found.path) == (50, 50, {}, None)
+    assert not path.exists()
+    right = Lucky({(0, 0): 51.0, (1, 0): 25.0})
+    right.later = 30.0
+    found = tune(program_of(rows), "host", given, executor=right, path=path)
+    assert (found.default, found.tuned, found.decisions) == (50, 30, {"a": 1})
+    assert [(entry.default, entry.tuned) for entry in read_entries(path)] == [(50, 30)]
+
+
 def test_the_time_is_kept(tmp_path: Path) -> None:
     started = time.monotonic()
     found = search(program_of(product), arguments(product), budget=1.0, path=tmp_path / "kept.json")
@@ -441,113 +286,3 @@ def test_what_is_measured_stays_right(module: Any, monkeypatch: pytest.MonkeyPat
     assert 0 < found.tuned <= found.default
     module.product(a, b, out)
     assert np.array_equal(out, a @ b)
-
-
-# --- as a whole ---------------------------------------------------------------------------------------------------
-def command(folder: Path, *args: str, kernel: str = "product") -> list[str]:
-    return [
-        sys.executable,
-        "-c",
-        "from tilewright.cli import main; main()",
-        "tune",
-        f"{folder / 'kernel.py'}:{kernel}",
-        *args,
-    ]
-
-
-SQUARE = ("1024x1024:bf16", "1024x1024:bf16", "1024x1024:f32", "-t", "ascend910b")
-
-
-@pytest.mark.slow
-def test_a_large_product_in_half_a_minute(tmp_path: Path) -> None:
-    (tmp_path / "kernel.py").write_text(KERNEL)
-    started = time.monotonic()
-    ended = subprocess.run(
-        [*command(tmp_path, *SQUARE), "--budget", "12", "--json"], capture_output=True, text=True, check=True
-    )
-    assert time.monotonic() - started < 30
-    found = json.loads(ended.stdout)
-    assert found["tuned"] <= found["default"]
-    assert "tried" in ended.stderr, "it shows what it is doing"
-
-
-@pytest.mark.slow
-def test_killed_halfway_it_leaves_a_file_that_works(tmp_path: Path) -> None:
-    (tmp_path / "kernel.py").write_text(KERNEL)
-    path = tmp_path / "kernel.tune.json"
-    with subprocess.Popen(
-        [*command(tmp_path, *SQUARE), "--budget", "60"], stderr=subprocess.PIPE, text=True, start_new_session=True
-    ) as running:
-        assert running.stderr is not None
-        deadline = time.monotonic() + 60
-        while not path.exists() and time.monotonic() < deadline and running.poll() is None:
-            time.sleep(0.05)
-        os.killpg(running.pid, signal.SIGKILL)
-        running.stderr.read()
-    (entry,) = read_entries(path)
-    assert entry.tuned < entry.default
-    assert sorted(p.name for p in tmp_path.glob("*.json")) == ["kernel.tune.json"]
-    ended = subprocess.run(
-        [*command(tmp_path, *SQUARE[:3])[:3], "simulate", str(tmp_path / "kernel.py") + ":product", *SQUARE, "--json"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert json.loads(ended.stdout)["cycles"] == entry.tuned
-
-
-CLUSTER = """
-import sys
-from distributed import LocalCluster
-if __name__ == "__main__":
-    options = dict(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1")
-    with LocalCluster(**options) as cluster:
-        print(cluster.scheduler_address.removeprefix("tcp://"), flush=True)
-        sys.stdin.read()
-"""
-
-
-@pytest.mark.slow
-def test_on_a_dask_cluster_of_two(tmp_path: Path) -> None:
-    (tmp_path / "kernel.py").write_text(KERNEL)
-    (tmp_path / "cluster.py").write_text(CLUSTER)
-    small = ("192x128:f32", "192x128:f32", "-t", "ascend910b", "--json")
-    with subprocess.Popen(
-        [sys.executable, str(tmp_path / "cluster.py")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as cluster:
-        assert cluster.stdout is not None and cluster.stdin is not None
-        address = cluster.stdout.readline().strip()
-        ended = subprocess.run(
-            [*command(tmp_path, *small, kernel="piped"), "--executor", f"dask://{address}"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        cluster.stdin.close()
-    assert ended.returncode == 0, ended.stderr
-    found = json.loads(ended.stdout)
-    assert found["tuned"] < found["default"]
-    assert found["complete"]
-    nobody = subprocess.run(
-        [*command(tmp_path, *small, kernel="piped"), "--executor", "dask://127.0.0.1:1"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert nobody.returncode == 1
-    assert "no Dask scheduler at 127.0.0.1:1" in nobody.stderr
-    unknown = subprocess.run(
-        [*command(tmp_path, *small, kernel="piped"), "--executor", "ray"], capture_output=True, text=True, check=False
-    )
-    assert "there is no executor 'ray'" in unknown.stderr
-
-
-def test_what_the_guide_shows_is_what_happens(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    path = Path(__file__).parents[2] / "docs" / "tune.md"
-    page = Page(path, tmp_path)
-    shown = page.run()
-    if request.config.getoption("--bless"):
-        path.write_text(shown)
-        return
-    assert page.text.splitlines() == shown.splitlines()
