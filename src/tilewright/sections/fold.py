@@ -21,8 +21,6 @@ from tilewright.targets import Target
 
 VEC = MemorySpace.VEC
 """Where casts are computed."""
-PEELED = 64
-"""Sections of a group that no single tensor takes apart; larger ones would take time quadratic in their number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +59,7 @@ def fold(members: Sequence[Member], origins: Mapping[str, Origin], target: Targe
         return members[0].section
     cuts = _cuts(members)
     if not cuts:
-        if len(members) > PEELED:
-            return Refusal("13", Tangled(len(members)), members[0].section.name)
-        names = members[0].stores & {name for member in members[1:] for name in member.loads}
-        if len(names) != 1 or not _connected(members[1:]):
-            return Refusal("13", Tangled(len(members)), members[0].section.name)
-        cuts = [(1, next(iter(names)))]
+        return Refusal("13", Tangled(len(members)), members[0].section.name)
     places = [0, *(at for at, _ in cuts), len(members)]
     parts = [fold(members[a:b], origins, target) for a, b in pairwise(places)]
     first = parts[0]
