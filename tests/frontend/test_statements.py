@@ -398,7 +398,7 @@ def test_two_names_of_a_tensor_that_a_loop_writes_are_refused() -> None:
         y = a * 2.0
         for i, (p, q) in pl.range(3, init_values=(x, y)):
             r = pl.tensor.write(p, [0, 0], 3.0)
-            s, t = pl.yield_(q, r)
+            s, t = pl.yield_(r, r)
         out[:] = s + t
     """
     with pytest.raises(LanguageError, match="in the next trip, and the loop writes that"):
@@ -438,7 +438,8 @@ def test_every_statement_knows_its_line_and_column() -> None:
         ("x = out[0:8, :]\nout[:] = a\nout[0:8, :] = x", LanguageError, "'x' is read after its tensor was written"),
         ("n = 0\nfor i in pl.range(4):\n    n = n + 0.5\nout[:] = a * n", DTypeError, "meets an integer scalar"),
         ("x = a\nfor i in pl.range(4):\n    x = x[0:8, :]\nout[0:8, :] = x", DTypeError, "'x' changes its type"),
-        ("if a[0, 0] > 0.0:\n    return a\nout[:] = a", ReturnError, "return is the last statement"),
+        ("if a[0, 0] > 0.0:\n    return a\nout[:] = a", ReturnError, "some paths through the kernel return more"),
+        ("for i in pl.range(3):\n    return a\nreturn a", ReturnError, "return does not leave a loop"),
         ("out[:] = a\nreturn out, out", ReturnError, "returned twice"),
         ("while True:\n    out[:] = a", LanguageError, "this loop never ends"),
         ("for i in range(4):\n    out[:] = a", LanguageError, "a loop runs over a range of the language"),

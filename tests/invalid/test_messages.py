@@ -18,7 +18,7 @@ from tilewright.frontend import read_program
 from tilewright.targets import load_target
 
 FOLDER = Path(__file__).parent
-MISTAKES = sorted(path for path in FOLDER.glob("*.py") if not path.name.startswith("test_"))
+MISTAKES = sorted(path for path in FOLDER.glob("*.py") if "\ndef kernel(" in path.read_text())
 
 
 def load(path: Path) -> Any:

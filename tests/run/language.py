@@ -246,3 +246,65 @@ def nested_loops_with_several_carries(a: pl.Tensor, out: pl.Out[pl.Tensor], n: p
             s1 = s1 - 1
         out = pl.store(p1 + q1, [0, 0], out)
     return out
+
+
+@pl.jit.incore
+def one_block(a: pl.Tensor, out: pl.Out[pl.Tensor]):
+    i = pl.tile.get_block_idx()
+    x = pl.load(a, [i * 16, 0], [16, COLUMNS])
+    out = pl.store(x + 1.0, [i * 16, 0], out)
+    return out
+
+
+@pl.jit.inline
+def every_other_block(a: pl.Tensor, out: pl.Out[pl.Tensor]):
+    if pl.tile.get_block_idx() % 2 == 0:
+        out = one_block(a, out)
+    return out
+
+
+@computes(lambda a: a + 1)
+@pl.jit
+def kernels_that_are_blocks(a: pl.Tensor, out: pl.Out[pl.Tensor]):
+    with pl.spmd(BLOCKS):
+        out = one_block(a, out)
+    return out
+
+
+@computes(lambda a: np.where(np.arange(ROWS)[:, None] // 16 % 2 == 0, a + 1, a))
+@pl.jit
+def inlined_blocks(a: pl.Tensor, out: pl.Out[pl.Tensor]):
+    out[:] = a
+    with pl.spmd(BLOCKS):
+        out = every_other_block(a, out)
+    return out
+
+
+@computes(lambda a: a * 2, 1)
+@pl.jit
+def returned_early(a: pl.Tensor, out: pl.Out[pl.Tensor], n: int):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        x = pl.load(a, [0, 0], [ROWS, COLUMNS])
+        if n == 0:
+            if COLUMNS > 3:
+                return pl.store(x, [0, 0], out)
+        out = pl.store(x * 2.0, [0, 0], out)
+        return out
+
+
+@computes(lambda a: a - a[0, 0] if a[0, 0] + 2 > 0 else a + 2)
+@pl.jit
+def returned_early_by_what_is_read(a: pl.Tensor, out: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        x = pl.load(a, [0, 0], [ROWS, COLUMNS])
+        if pl.read(x, [0, 0]) > 100.0:
+            out = pl.store(x * 2.0, [0, 0], out)
+            return out
+        for i in pl.range(4):
+            if i == 2:
+                break
+            x = x + 1.0
+        while pl.read(x, [0, 0]) > 0.0:
+            x = x - 1.0
+        out = pl.store(x, [0, 0], out)
+    return out

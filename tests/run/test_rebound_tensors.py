@@ -49,6 +49,17 @@ def written_and_handed_on(x: pl.Tensor, out: pl.Out[pl.Tensor]):
     return out
 
 
+@pl.jit
+def swapped(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+    """Two tensors change places, and the one that comes to the front is written."""
+    p, q = x + 1.0, x + 2.0
+    for _ in pl.range(3):
+        p[:] = p * 2.0
+        p, q = q, p
+    out[:] = p * 100.0 + q
+    return out
+
+
 def ints(seed: int) -> np.ndarray:
     return np.random.default_rng(seed).integers(-2, 3, (16, 16)).astype(np.float32)
 
@@ -67,7 +78,11 @@ def cases() -> dict[str, tuple[object, tuple[np.ndarray, ...], np.ndarray]]:
     u, v = x + 1, x + 2
     for _ in range(3):
         u, v = u * 2, u * 2 + 3
+    f, g = x + 1, x + 2
+    for _ in range(3):
+        f, g = g, f * 2
     return {
+        "swapped": (swapped, (x,), f * 100 + g),
         "written_and_handed_on": (written_and_handed_on, (x,), u * 100 + v),
         "powers": (powers, (x, b), power),
         "recurrence": (recurrence, (x, y, b), q - p),

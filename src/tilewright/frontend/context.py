@@ -83,6 +83,8 @@ class Context:
         """what the loops around here carry, as the trip sees it"""
         self.grid: tuple[Scalar, Scalar] | None = None
         """inside a launch: the number of this block, and how many there are"""
+        self.block_of_caller: Callable[[], tuple[Scalar, Scalar]] | None = None
+        """the same in a function that a launch may call"""
         self.lane: tuple[int, object] | None = None
         """inside the work of one of two vector cores: which it is, and how they share tiles"""
         self.evaluate: Callable[[ast.expr], object]

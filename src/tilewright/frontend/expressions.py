@@ -314,7 +314,12 @@ def _submit(context: Context, arguments: Arguments) -> object:
             assert context.source.methods is not None
             found = call_kernel(context, context.source.methods[name], arguments)
         case _:
-            raise CallError("pl.submit takes a kernel and its arguments", span=arguments.span, found=describe(called))
+            raise CallError(
+                "pl.submit takes a kernel and its arguments",
+                span=arguments.span,
+                required="result, task = pl.submit(kernel, a, out)",
+                found=describe(called),
+            )
     found = as_one(found)
     results = cast("tuple[object, ...]", found) if isinstance(found, tuple) else () if found is None else (found,)
     return (*results, Task("task"))

@@ -18,11 +18,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TypeVar
 
-from tilewright.errors import LanguageError
+from tilewright.errors import LanguageError, ReturnError
 from tilewright.frontend.syntax import span_of
 
 S = TypeVar("S", bound=ast.stmt)
@@ -33,15 +34,22 @@ UNORDERED = ("parallel", "spmd", "split_aiv")
 """Loops without an order of trips, in which none can be the last."""
 
 
+MOST_COPIED = 50_000
+"""Nodes of the syntax tree that returns may double."""
+
+
 class Condition(ast.expr):
     """An expression as what a branch decides by: a bool that is known, or a BOOL scalar."""
 
     _fields = ("test",)
 
-    def __init__(self, test: ast.expr) -> None:
-        super().__init__()
-        self.test = test
-        ast.copy_location(self, test)
+    test: ast.expr
+
+
+def _condition(test: ast.expr) -> Condition:
+    made = Condition()
+    made.test = test
+    return ast.copy_location(made, test)
 
 
 class GuardedFor(ast.For):
@@ -82,6 +90,39 @@ class _Loop:
 def without_jumps(body: Sequence[ast.stmt], file: str, path_of: PathOf) -> list[ast.stmt]:
     """`body` without jumps; the same statements where it has none. Raises `LanguageError`."""
     return _Rewriter(file, path_of).block(body, None)[0]
+
+
+def with_one_return(
+    body: Sequence[ast.stmt], last: ast.Return | None, file: str
+) -> tuple[list[ast.stmt], ast.Return | None]:
+    """A function's body and its final `return`, where others stood in branches and sections: each gives its values to
+    names, and the last statement returns those. Raises `ReturnError` for one in a loop, and unless all paths return
+    as much."""
+    early = [node for stmt in body for node in ast.walk(stmt) if isinstance(node, ast.Return)]
+    if not early:
+        return [*body], last
+    whole, returns = _Returns(file).block([*body, *([last] if last is not None else [])])
+    given = [*early, *([last] if last is not None else [])]
+    counts = {len(_values(node)) for node in given}
+    if len(counts) > 1 or (not returns and counts != {0}):
+        raise ReturnError(
+            "some paths through the kernel return more than others",
+            span=span_of(file, early[0]),
+            required="a return of equally many values at the end of every path",
+            help="end the kernel with a return as well",
+        )
+    at = given[-1]
+    names: list[ast.expr] = [_name(f"result.{i}", at) for i in range(counts.pop())]
+    if not names:
+        return whole, None
+    value = names[0] if len(names) == 1 else ast.copy_location(ast.Tuple(names, ast.Load()), at)
+    return whole, ast.copy_location(ast.Return(value), at)
+
+
+def _values(node: ast.Return) -> list[ast.expr]:
+    if node.value is None or (isinstance(node.value, ast.Constant) and node.value.value is None):
+        return []
+    return node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
 
 
 class _Rewriter:
@@ -187,9 +228,9 @@ class _Rewriter:
             raise LanguageError(
                 "this loop never ends", span=span_of(self.file, node.test), help="give it a condition, or a break"
             )
-        start: ast.expr = Condition(node.test) if known is None else ast.Constant(True)
+        start: ast.expr = _condition(node.test) if known is None else ast.Constant(True)
         if known is None:
-            again: ast.stmt = _set(loop.go, Condition(node.test), node.test)
+            again: ast.stmt = _set(loop.go, _condition(node.test), node.test)
             if loop.breaks:
                 again = ast.copy_location(ast.If(_name(loop.go, node), [again], []), node.test)
             body = [*body, again]
@@ -213,6 +254,53 @@ class _Rewriter:
                 span=span_of(self.file, node.target),
                 help="use pl.range, or continue",
             )
+
+
+class _Returns:
+    """Returns as assignments. What follows a statement that may return becomes part of it: of the arms of a branch
+    that do not, and of a section."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.copied = 0
+
+    def block(self, body: Sequence[ast.stmt]) -> tuple[list[ast.stmt], bool]:
+        """The statements, and whether every path through them returns."""
+        out: list[ast.stmt] = []
+        for index, stmt in enumerate(body):
+            if isinstance(stmt, ast.Return):
+                return [*out, *(_set(f"result.{i}", value, value) for i, value in enumerate(_values(stmt)))], True
+            inside = next((node for node in ast.walk(stmt) if isinstance(node, ast.Return)), None)
+            if inside is None:
+                out.append(stmt)
+                continue
+            rest = body[index + 1 :]
+            if isinstance(stmt, ast.If):
+                then, first = self.block([*stmt.body, *rest])
+                otherwise, second = self.block([*stmt.orelse, *self.copy(rest, inside)])
+                out.append(_like(stmt, ast.If(stmt.test, then or [_pass(stmt)], otherwise)))
+                return out, first and second
+            if isinstance(stmt, ast.With):
+                made, returns = self.block([*stmt.body, *rest])
+                return [*out, _like(stmt, ast.With(stmt.items, made))], returns
+            if isinstance(stmt, ast.For | ast.While):
+                raise ReturnError(
+                    "return does not leave a loop",
+                    span=span_of(self.file, inside),
+                    help="leave the loop with break, and return after it",
+                )
+            out.append(stmt)
+        return out, False
+
+    def copy(self, body: Sequence[ast.stmt], at: ast.Return) -> list[ast.stmt]:
+        """`body` once more, for the other arm of a branch. What cannot be reached there is dropped afterwards."""
+        self.copied += sum(1 for stmt in body for _ in ast.walk(stmt))
+        if self.copied > MOST_COPIED:
+            raise ReturnError(
+                "too much follows the returns of this kernel", span=span_of(self.file, at),
+                help="assign the results in the branches, and return them at the end",
+            )  # fmt: skip
+        return deepcopy([*body])
 
 
 def _without(body: Sequence[ast.stmt], dropped: set[int]) -> Iterator[ast.stmt]:

@@ -15,6 +15,7 @@ from tilewright.frontend.bindings import MISSING, as_scalar, describe
 from tilewright.frontend.context import Context
 from tilewright.frontend.decorators import parameter_specs
 from tilewright.frontend.operations import Arguments
+from tilewright.frontend.parameters import BLOCK
 from tilewright.frontend.syntax import FunctionSource, ParameterSpec
 from tilewright.frontend.versions import End
 from tilewright.ir.function import Function
@@ -37,7 +38,8 @@ def call_kernel(context: Context, source: FunctionSource, arguments: Arguments) 
     given = _match(context, source, arguments)
     signature = tuple(_signature(spec, value) for spec, value, _ in given)
     function, leading = context.functions.specialise(source, signature, arguments.span)
-    args = [*leading, *(value for (_, value, _), s in zip(given, signature, strict=True) if isinstance(s, Type))]
+    values = [value for (_, value, _), kind in zip(given, signature, strict=True) if isinstance(kind, Type)]
+    args = [*_leading(context, leading, arguments.span), *values]
     passed: list[Scalar] = []
     for param, value in zip(function.params, args, strict=True):
         dtype = param.value.dtype if isinstance(param.value.type, ScalarType) else None
@@ -46,6 +48,27 @@ def call_kernel(context: Context, source: FunctionSource, arguments: Arguments) 
         passed.append(cast("Scalar", scalar))
     _check(function, passed, arguments.span)
     return _emit(context, function, passed, arguments)
+
+
+def block_of(context: Context, span: Span) -> tuple[Scalar, Scalar]:
+    """The number of the block that this is, and how many there are. Raises where nothing is launched."""
+    if context.grid is not None:
+        return context.grid
+    if context.block_of_caller is not None:
+        return context.block_of_caller()
+    raise LanguageError(
+        "there is no launch here whose blocks have numbers",
+        span=span,
+        required="a use inside with pl.spmd(n): or for i in pl.spmd(n):, or in a kernel that is called there",
+    )
+
+
+def _leading(context: Context, leading: tuple[Value, ...], span: Span) -> list[Scalar]:
+    """What this call passes for the parameters that the callee's source does not name."""
+    if BLOCK[0] not in leading:
+        return [*leading]
+    given = dict(zip(BLOCK, block_of(context, span), strict=True))
+    return [given.get(value, value) for value in leading]
 
 
 def _match(

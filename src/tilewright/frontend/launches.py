@@ -8,6 +8,7 @@ from tilewright.errors import CallError, LanguageError
 from tilewright.frontend.bindings import DynamicSymbol, as_scalar, describe, is_number
 from tilewright.frontend.context import Context
 from tilewright.frontend.forms import Form
+from tilewright.frontend.kernels import block_of
 from tilewright.frontend.lanes import shard
 from tilewright.frontend.operations import Arguments, finish
 from tilewright.frontend.operators import make, number_for, shape_of
@@ -19,23 +20,12 @@ from tilewright.ir.scalar import cast as cast_scalar
 
 def _block_idx(context: Context, arguments: Arguments) -> object:
     arguments.simple()
-    return _grid(context, arguments)[0]
+    return block_of(context, arguments.span)[0]
 
 
 def _block_num(context: Context, arguments: Arguments) -> object:
     arguments.simple()
-    return _grid(context, arguments)[1]
-
-
-def _grid(context: Context, arguments: Arguments) -> tuple[Scalar, Scalar]:
-    if context.grid is None:
-        raise LanguageError(
-            "there is no launch here whose blocks have numbers",
-            span=arguments.span,
-            required="a use inside with pl.spmd(n): or for i in pl.spmd(n):",
-            help="pass the number to a kernel that is called there",
-        )
-    return context.grid
+    return block_of(context, arguments.span)[1]
 
 
 def _subblock_idx(context: Context, arguments: Arguments) -> object:

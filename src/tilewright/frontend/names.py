@@ -40,6 +40,8 @@ SYNTAX_WORDS = frozenset(
 
 NAMESPACES = {"tensor": Level.TENSOR, "tile": Level.TILE, "system": None, "array": None}
 
+MICROSCALED = ("FP4", "FP4E2M1", "FP8E8M0", "HF4", "HF8", "UINT4")
+"""Element types of the language that have no numbers here."""
 ALIASES: dict[str, tuple[str, Level | None]] = {
     "create_tensor": ("create", Level.TENSOR),
     "create_tile": ("create", Level.TILE),
@@ -96,6 +98,13 @@ def operation(path: str) -> tuple[str, Level | None] | None:
 def unknown(name: LanguageName, attribute: str) -> UnknownOpError | UnknownDTypeError:
     """The error for a name that the language does not have, with the nearest ones that it has."""
     path = f"{name.path}.{attribute}" if name.path else attribute
+    if attribute in MICROSCALED:
+        return UnknownDTypeError(
+            f"pl.{path} is a dtype whose numbers this compiler does not compute with",
+            required="one of " + ", ".join(BY_NAME),
+            found=f"pl.{path}",
+            help="keep the numbers as pl.FP8E4M3FN or pl.INT8, and scale them in the kernel",
+        )
     if attribute.isupper() or name.path == "DataType":
         near = get_close_matches(attribute, BY_NAME, 2, 0.5)
         return UnknownDTypeError(

@@ -12,7 +12,7 @@ from tilewright.ir.scalar import Value
 
 KEPT = ("level", "optimizations", "name_hint")
 """Options that a section has in the program."""
-SCHEDULING = ("deps", "sync_start", "allow_early_resolve", "dumps")
+SCHEDULING = ("deps", "sync_start", "allow_early_resolve")
 """Options of the caller that the order of the program, or a run to the end, already honours."""
 OPTIONS = {"at": (*KEPT, *SCHEDULING), "cluster": ("name_hint", *SCHEDULING), "spmd": (*KEPT, *SCHEDULING)}
 

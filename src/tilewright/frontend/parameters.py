@@ -25,6 +25,10 @@ from tilewright.ir.types import ScalarType, TensorType, TileType, Type
 CONSTANTS = {"int": int, "float": (int, float), "bool": bool, "str": str}
 
 
+BLOCK = (Value("block_idx", ScalarType(INDEX)), Value("block_num", ScalarType(INDEX)))
+"""What a caller passes for the number of the block that it is in, and how many there are."""
+
+
 class Parameters:
     """Binds the parameters of one function as it is read. `arguments` None: the annotations say everything."""
 
@@ -36,8 +40,18 @@ class Parameters:
         """values of the caller in argument types, and the parameters that stand for them"""
         self.hidden: list[Param] = []
 
-    def bind(self) -> tuple[Param, ...]:
-        """Every parameter in order, bound in the scope. Raises `ArgumentError`, `LanguageError` and its kin."""
+    @property
+    def all(self) -> tuple[Param, ...]:
+        """Every parameter in order, those that the source does not name first."""
+        return (*self.hidden, *self.params)
+
+    def block(self) -> tuple[Scalar, Scalar]:
+        """The number of the block of a launch that calls this function, and how many there are."""
+        index, count = map(self._lead, BLOCK)
+        return index, count
+
+    def bind(self) -> None:
+        """Bind every parameter in the scope. Raises `ArgumentError`, `LanguageError` and its kin."""
         nodes = self.context.source.arguments
         given = [None] * len(nodes) if self.arguments is None else list(self.arguments)
         if len(given) != len(nodes):
@@ -49,7 +63,6 @@ class Parameters:
             )
         for node, argument in zip(nodes, given, strict=True):
             self._one(node, argument)
-        return (*self.hidden, *self.params)
 
     def _one(self, node: ast.arg, argument: object) -> None:
         source = self.context.source

@@ -21,7 +21,7 @@ from tilewright.frontend.decorators import (
     unwrap_direction,
 )
 from tilewright.frontend.expressions import evaluate
-from tilewright.frontend.jumps import without_jumps
+from tilewright.frontend.jumps import with_one_return, without_jumps
 from tilewright.frontend.limits import check_nesting, guarded
 from tilewright.frontend.liveness import analyse
 from tilewright.frontend.parameters import Parameters
@@ -54,6 +54,7 @@ def _read_program(source: KernelSource, arguments: Sequence[object] | None, prob
     functions = Functions(probes)
     arguments = None if arguments is None else [_constant(argument) for argument in arguments]
     entry, span = source.entry(), Span(source.file, 0, 0, 0, 0)
+    functions.entry = entry.node
     if source.kind is None:
         return functions.read_all(source.functions(), entry, arguments)
     main, _ = functions.specialise(entry, arguments, span)
@@ -77,11 +78,14 @@ class Functions:
 
     def __init__(self, probes: bool = False) -> None:
         self.probes = probes
+        self.entry: ast.FunctionDef | None = None
+        """the function that a call of the program runs, which nobody launches"""
         self._made: dict[Any, tuple[Function, tuple[Value, ...]]] = {}
         self._sources: list[tuple[FunctionSource, Function]] = []
         self._own: dict[str, ast.FunctionDef] = {}
         self._reading: list[FunctionSource] = []
         self._positions: dict[str, tuple[int | None, ...]] = {}
+        self._taken: set[str] = set()
 
     def read_all(
         self, sources: dict[str, FunctionSource], entry: FunctionSource, arguments: Sequence[object] | None = None
@@ -136,11 +140,11 @@ class Functions:
 
     def _name(self, source: FunctionSource) -> str:
         """A name of its own for another function made from `source`."""
-        used = {function.name for _, function in self._sources}
         name, count = source.name, 0
-        while name in used or self._own.get(name, source.node) is not source.node:
+        while name in self._taken or self._own.get(name, source.node) is not source.node:
             count += 1
             name = f"{source.name}_{count}"
+        self._taken.add(name)
         return name
 
 
@@ -167,9 +171,12 @@ def read_function(
     if source.methods is not None:
         context.scope.set(source.node.args.args[0].arg, SelfName())
     parameters = Parameters(context, arguments)
-    params = parameters.bind()
+    parameters.bind()
+    if source.node is not functions.entry:
+        context.block_of_caller = parameters.block
     body, last = _split(source.node.body)
     body = without_jumps(body, source.file, lambda node: language_path(node, source.names))
+    body, last = with_one_return(body, last, source.file)
     context.facts = analyse(
         [*body, last] if last is not None else body, partial(_writes, source), context.scope.outputs
     )
@@ -188,7 +195,7 @@ def read_function(
     span = context.span(last) if last is not None else context.span(source.node.body[-1])
     block = (*context.out, Return((*results, *implicit), span=span))
     at = _head(context)
-    return Function(name, params, block, source.kind, tuple(attrs.items()), at), tuple(parameters.leading)
+    return Function(name, parameters.all, block, source.kind, tuple(attrs.items()), at), tuple(parameters.leading)
 
 
 def _head(context: Context) -> Span:

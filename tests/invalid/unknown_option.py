@@ -1,0 +1,13 @@
+"""A section has no such option."""
+
+import tilewright.language as pl
+from tilewright.ir.dtypes import FP32
+from tilewright.ir.types import TensorType
+
+ARGUMENTS = [TensorType((64, 64), FP32), TensorType((64, 64), FP32)]
+
+
+@pl.jit
+def kernel(a: pl.Tensor, out: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP, unroll=4):
+        out[:] = a
