@@ -23,6 +23,8 @@ class Chain:
     values: list[tuple[str, int, int, float]] = field(default_factory=list[tuple[str, int, int, float]])
     scope: list[str] = field(default_factory=list[str])
     """values that are made in the scope which is open"""
+    lost: set[str] = field(default_factory=set[str])
+    """values of which there is a later version"""
     depth: int = 0
     count: int = 0
 
@@ -56,6 +58,8 @@ class Chain:
 
     def step(self) -> None:
         name, rows, columns, bound = self.pick()
+        if self.random.random() < 0.15 and self.update():
+            return
         match self.random.randrange(8):
             case 0:
                 unary = self.random.choice(("relu", "neg", "abs"))
@@ -80,6 +84,24 @@ class Chain:
                 source = self.small((name, rows, columns, bound))
                 weight = self.param(columns, width)
                 self.make(f"pl.tensor.matmul({source[0]}, {weight})", rows, width, source[3] * 8 * columns)
+
+    def update(self) -> bool:
+        """Writes one tensor over a corner of another, of which the old version is not to be read any more."""
+        choices = [
+            (whole, part)
+            for whole in self.values
+            for part in self.values
+            if whole[0].startswith("v") and whole is not part and part[1] <= whole[1] and part[2] <= whole[2]
+        ]
+        if not choices:
+            return False
+        whole, part = self.random.choice(choices)
+        self.values.remove(whole)
+        self.lost.add(whole[0])
+        row, column = self.random.randint(0, whole[1] - part[1]), self.random.randint(0, whole[2] - part[2])
+        text = f"pl.tensor.assemble({whole[0]}, {part[0]}, [{row}, {column}])"
+        self.make(text, whole[1], whole[2], max(whole[3], part[3]))
+        return True
 
 
 def program_text(seed: int, length: int = 7) -> tuple[str, int]:
@@ -114,7 +136,7 @@ def _scope(chain: Chain) -> None:
     for _ in range(chain.random.randrange(1, 4)):
         chain.step()
     chain.depth = 0
-    given = chain.scope
+    given = [name for name in chain.scope if name not in chain.lost]
     names = [f"{name}_s" for name in given]
     chain.lines.append(f"            {', '.join(names)} = pl.yield_({', '.join(given)})")
     renamed = dict(zip(given, names, strict=True))

@@ -388,13 +388,15 @@ class _Block:
         return _Joined(section, function, price, price if apart is None else apart)
 
     def member(self, n: int, members: list[int]) -> Member:
-        """A unit, with those of its stores live that are needed outside of the group."""
+        """A unit, with those of its stores live that are needed outside of the group, or on which others build."""
         unit = self.units[n]
         inside = set(members)
         live = frozenset(
             name
             for name in unit.member.stores
-            if (root := self.roots[unit.tensors[name]]) not in self.local or self.uses.get(root, set()) - inside
+            if (root := self.roots[unit.tensors[name]]) not in self.local
+            or self.uses.get(root, set()) - inside
+            or any(name in self.units[m].member.stores for m in inside - {n})
         )
         return replace(unit.member, live=live)
 
