@@ -41,27 +41,50 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """`scalars` are at least 0 unless one of `unless` is 0 or less: what must hold of a function's arguments."""
+    """``0 <= low`` and ``end <= limit``, unless one of `unless` is 0 or less: what must hold of a function's arguments,
+    in every trip of the loops of `place`."""
 
-    scalars: Shape
+    low: Scalar
+    end: Scalar
+    limit: Scalar
     unless: Shape
     place: Place
     reason: str
     span: Span
 
     @property
+    def scalars(self) -> Shape:
+        """What must be at least 0."""
+        return self.low, binary(BinaryKind.SUB, self.limit, self.end)
+
+    @property
     def condition(self) -> str:
         """The demand for people, by names, with the loops that it is asked in."""
-        sides = (f"0 <= {spelled_scalar(scalar, None)}" for scalar in self.scalars if not _holds(scalar))
-        text = " and ".join(sides)
-        named = {value for s in (*self.scalars, *self.unless) if not isinstance(s, int) for value in values_in(s)}
-        ranges = (
-            f"{loop.iv.name} in range({', '.join(spelled_scalar(s, None) for s in (loop.start, loop.stop, loop.step))})"
-            for loop in self.place.loops
-            if loop.iv in named
-        )
-        around = ", ".join(ranges)
+        low, end, limit = (_bare(spelled_scalar(scalar, None)) for scalar in (self.low, self.end, self.limit))
+        sides = [f"0 <= {low}"] * (not _holds(self.low)) + [f"{end} <= {limit}"]
+        text = f"0 <= {low} <= {limit}" if low == end else " and ".join(sides)
+        scalars = (self.low, self.end, self.limit, *self.unless)
+        named = {value for s in scalars if not isinstance(s, int) for value in values_in(s)}
+        around = ", ".join(_range(loop) for loop in self.place.loops if loop.iv in named)
         return f"{text} for every {around}" if around else text
+
+
+def _range(loop: For) -> str:
+    """``i in range(0, n, 1)``"""
+    bounds = (_bare(spelled_scalar(scalar, None)) for scalar in (loop.start, loop.stop, loop.step))
+    return f"{loop.iv.name} in range({', '.join(bounds)})"
+
+
+def _bare(text: str) -> str:
+    """Without the brackets around the whole."""
+    if not (text.startswith("(") and text.endswith(")")):
+        return text
+    depth = 0
+    for index, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if depth == 0:
+            return text[1:-1] if index == len(text) - 1 else text
+    return text
 
 
 def _holds(scalar: Scalar) -> bool:
@@ -149,9 +172,9 @@ class _Walker:
         dims: list[str] = []
         for axis, (offset, extent, limit) in enumerate(zip(access.offsets, access.extents, kind.shape, strict=True)):
             low, size = self.spelled(offset), self.spelled(extent)
-            rest = binary(BinaryKind.SUB, limit, binary(BinaryKind.ADD, low, size))
+            end = binary(BinaryKind.ADD, low, size)
             reason = f"{op.qualified_name} {verb} axis {axis} of {value.name!r}"
-            demand = Demand((low, rest), (size,), place, reason, stmt.span)
+            demand = Demand(low, end, limit, (size,), place, reason, stmt.span)
             dims.append(self.ask("bounds", demand, f"{op.qualified_name} {verb} outside {value.name!r}"))
         box = spelled_box(access.offsets, access.extents, self.names)
         self.bounds.found.append(Bound(stmt, f"{verb} {value.name}", box, tuple(dims)))
@@ -160,7 +183,7 @@ class _Walker:
         name = stmt.target.name
         extent = self.spelled(valid)
         reason = f"the valid shape of {name!r} in dimension {axis}"
-        demand = Demand((extent, binary(BinaryKind.SUB, size, extent)), (), place, reason, stmt.span)
+        demand = Demand(extent, extent, size, (), place, reason, stmt.span)
         return self.ask("valid shapes", demand, f"the valid shape of {name!r} does not lie within the tile")
 
     def call(self, stmt: Call, place: Place) -> None:
@@ -184,9 +207,10 @@ class _Walker:
     def ask(self, fact: str, demand: Demand, message: str) -> str:
         """How it is known that the demand holds; a finding where it does not."""
         self.bounds.notes.count += 1
-        if all(_holds(scalar) for scalar in demand.scalars):
+        scalars = demand.scalars
+        if all(_holds(scalar) for scalar in scalars):
             return PROVED
-        key = (demand.scalars, demand.unless, demand.place)
+        key = (scalars, demand.unless, demand.place)
         if key not in self.asked:
             self.asked[key] = self.answer(demand)
         answer = self.asked[key]
@@ -219,5 +243,7 @@ def _asked_with(demand: Demand, given: Mapping[Value, Scalar], place: Place) -> 
     )
     guards = tuple((put(condition), holds) for condition, holds in demand.place.guards)
     around = Place((*place.loops, *inside), (*place.guards, *guards))
-    scalars, unless = (tuple(map(put, shape)) for shape in (demand.scalars, demand.unless))
-    return Demand(scalars, unless, around, demand.reason, demand.span)
+    return Demand(
+        put(demand.low), put(demand.end), put(demand.limit), tuple(map(put, demand.unless)), around,
+        demand.reason, demand.span,
+    )  # fmt: skip

@@ -2,9 +2,9 @@
 
 A tile that collects parts (the result of one section on its way to the next, the tiles of a cut product) must have been
 written wherever it is read. All versions of such a buffer are taken together: what it starts as, what parts make of it,
-what loops carry and branches give. If one of them is computed as a whole, nothing is asked. Otherwise every read must
-lie within the union of all writes, over all trips of the loops around them; an element that is in none of them is read
-without ever having been written.
+copies, what loops carry and branches give. If one of them is computed as a whole, nothing is asked. Otherwise every
+read must lie within the union of all writes, over all trips of the loops around them; an element that is in none of
+them is read without ever having been written.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tilewright.certify.affine import Known, Place, SetText, is_empty, is_never_empty
+from tilewright.certify.facts import is_copy
 from tilewright.certify.regions import Box, known_of
 from tilewright.certify.render import spelled_box
 from tilewright.certify.verdict import Notes
@@ -98,6 +99,8 @@ class _Walker:
                 case Let(value=Op() as op):
                     if op.writes is not None:
                         self.join(getattr(op, op.writes), stmt.target)
+                    elif (copied := is_copy(op, stmt.target)) is not None:
+                        self.join(copied, stmt.target)
                 case For():
                     for values in zip(stmt.inits, stmt.iter_args, result_of(stmt.body), stmt.results, strict=True):
                         for value in values[1:]:
@@ -137,6 +140,8 @@ class _Walker:
     def operation(self, stmt: Let, op: Op, place: Place) -> None:
         accesses = op.accesses()
         made = stmt.target
+        if is_copy(op, made) is not None:
+            return  # what was never written may be copied, and is no more there than here
         if isinstance(made.type, TileType | TensorType) and op.writes is None:
             if not any(access.writes for access in accesses) and not any(op.operand_items()):
                 self.buffer(made).starts.append(stmt)

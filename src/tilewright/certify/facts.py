@@ -168,6 +168,19 @@ def _indices(rank: int) -> tuple[Value, ...]:
     return tuple(Value(f"i{axis}", ScalarType(INDEX)) for axis in range(rank))
 
 
+def is_copy(op: Op, made: Value) -> Value | None:
+    """The tile of which the result is a whole copy, each element at its place, in whatever memory."""
+    tiles = tiles_of(op)
+    if op.view_of is not None or op.writes is not None or len(tiles) != 1 or not isinstance(op.loops, Index):
+        return None
+    source = tiles[0][1]
+    assert isinstance(source.type, TileType)
+    if not isinstance(made.type, TileType) or source.type.shape != made.type.shape:
+        return None
+    indices = _indices(made.type.rank)
+    return source if op.loops.map(op, *indices) == indices else None
+
+
 def is_boxed(layout: Layout) -> bool:
     return layout.slayout is not SLayout.NONE_BOX
 

@@ -144,8 +144,11 @@ class _Machine:
 
     # --- operations ---
     def operation(self, stmt: Let, op: Op) -> None:
-        self.operands(stmt, op)
         made = stmt.target
+        kinds = (value.type for value in (made, *(value for _, value in op.operand_items())))
+        if not all(self.sound.get(kind, True) for kind in kinds if isinstance(kind, TileType)):
+            return  # said of the tile itself
+        self.operands(stmt, op)
         ways = transfer(op, made)
         for value, start, end in ways:
             self.way(stmt, op, value, start, end)
@@ -158,8 +161,7 @@ class _Machine:
             kind, spaces = value.type, readable_spaces(op, field, self.target)
             assert isinstance(kind, TileType)
             space = kind.space
-            if space is None or not self.target.has(space):
-                continue  # said of the tile itself
+            assert space is not None
             there = not spaces or any(stands_for(self.target, space, wanted, kind) for wanted in spaces)
             self.notes.ask(
                 there,
