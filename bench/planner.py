@@ -6,9 +6,9 @@ Twenty generated instances of 200 to 2,000 buffers. Sizes are 32 bytes times a p
 a buffer lives for some statements of its body, or, where an inner loop reads it, until that ends. In every other
 instance a buffer comes into being only when there is room for it in a memory of a fixed size, so that the memory is
 nearly full most of the time, which is harder. For each: the bytes alive together (no plan needs less), the peak of the
-plan, the gap between the two, and seconds. Then the kernels of `examples/`: in how many of their memories the plan is
-optimal when bytes alone count; and for the plan that is made, the reuses that make an engine wait, milliseconds, and
-the modelled cycles, beside those of the plan for bytes alone.
+plan, the gap between the two, and seconds of processor time. Then the kernels of `examples/`: in how many of their
+memories the plan is optimal when bytes alone count; and for the plan that is made, the reuses that make an engine wait,
+milliseconds, and the modelled cycles, beside those of the plan for bytes alone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 from statistics import median
-from time import perf_counter
+from time import process_time
 
 from compile_time import EXAMPLES, load
 from planner_instances import instances
@@ -46,9 +46,9 @@ class Row:
 
 def measure(name: str, items: list[Item], budget: int = BUDGET) -> Row:
     """The plan of one instance and how long it took."""
-    begin = perf_counter()
+    begin = process_time()
     packed = pack(items, budget=budget)
-    return Row(name, packed.bound, packed.peak, perf_counter() - begin)
+    return Row(name, packed.bound, packed.peak, process_time() - begin)
 
 
 def kernels() -> None:
@@ -58,7 +58,7 @@ def kernels() -> None:
     )
     for path in sorted(EXAMPLES.glob("*.py")):
         module = load(path.stem)
-        kernel = next(value for value in vars(module).values() if isinstance(value, JitFunction))
+        *_, kernel = (value for value in vars(module).values() if isinstance(value, JitFunction))
         for name in ("ascend910b", "ascend950"):
             target = load_target(name)
             try:
@@ -67,9 +67,9 @@ def kernels() -> None:
                 print(f"{path.stem:<18}{name:<12} {error.message}")
                 continue
             functions = [f for f in program.functions if f.kind is not FunctionKind.ORCHESTRATION]
-            begin = perf_counter()
+            begin = process_time()
             plans = [memory for f in functions for memory in plan_addresses(f, target).memories.values()]
-            milliseconds = 1000 * (perf_counter() - begin)
+            milliseconds = 1000 * (process_time() - begin)
             bytes_alone = [plan_addresses(f, target, engines=False).memories for f in functions]
             optimal = sum(memory.optimal for memories in bytes_alone for memory in memories.values())
             cycles, before = (

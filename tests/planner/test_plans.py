@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import pytest
 from planner.test_exact import assigned, tensors
-from properties.judges import EXAMPLES, SCRATCHPAD, load_example
+from properties.judges import DECLINED, EXAMPLES, SCRATCHPAD, load_example
 from run.running import ASCEND, incore
 
 from tilewright import parse
 from tilewright.analysis.buffers import Buffer, collect_buffers
 from tilewright.analysis.reuse import buffer_uses, serialising
-from tilewright.errors import CapacityError, NoRouteError
+from tilewright.errors import CapacityError
 from tilewright.execute.simulator import simulate
 from tilewright.ir.function import Function, FunctionKind
 from tilewright.ir.layout import MemorySpace
@@ -227,13 +227,14 @@ def test_kernels_are_planned_optimally_and_none_is_slower_for_being_apart(file: 
     """With bytes alone every plan is optimal. With regard for engines no kernel takes more cycles in the model, and
     what is apart is as low as that can be."""
     module = load_example(file)
-    kernel = next(value for value in vars(module).values() if isinstance(value, JitFunction))
+    # The one that the file is about is the last; kernels that it is made of come before.
+    *_, kernel = (value for value in vars(module).values() if isinstance(value, JitFunction))
     for name in (*ASCEND, SCRATCHPAD, "x86_avx512"):
         target = load_target(name)
         try:
             program = kernel.lower(*module.arguments(), target=target, after="assign_buffers")
-        except NoRouteError:
-            assert name == SCRATCHPAD
+        except DECLINED:
+            assert name == SCRATCHPAD  # which lacks paths, and boxes for some shapes
             continue
         for function in program.functions:
             if function.kind is FunctionKind.ORCHESTRATION:

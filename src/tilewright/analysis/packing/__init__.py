@@ -108,8 +108,9 @@ class _Part:
             if len(self.items) <= SEARCHED and self.peak > goal:
                 self.searched(problem, goal)
             if orders is not None and self.peak > max(goal, self.bound):
-                better = orders.improve(self.order, self.addresses, max(goal, self.bound), self.purse.left)
-                self.keep(better)
+                orders.placements = 0
+                self.keep(orders.improve(self.order, self.addresses, max(goal, self.bound), self.purse.left))
+                self.purse.spent += orders.placements
 
     def keep(self, addresses: Addresses) -> bool:
         if peak_of(self.items, addresses) >= self.peak:
@@ -128,7 +129,6 @@ class _Part:
                 self.order = order
             if self.peak <= self.goal:
                 break
-        orders.placements = 0
         return orders
 
     def searched(self, problem: Problem, line: int) -> None:
