@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from analysis.test_hazards import TARGET, Drawing, Unrolled, applies
-from execute.toy import program, tile, toy
+from execute.toy import pair, program, tile, toy
 from properties.judges import ASCEND, load_example
 
 import tilewright.language as pl
@@ -393,6 +393,28 @@ for i, (o,) in pl.range(0, {trips}, 1, init_values=(out,)):
         assert found.instructions == 4 * trips
         # In a steady state: exp and neg, 13 each, and the store of 18 whose buffer the next exp writes.
         assert found.cycles == pytest.approx(18 + trips * (13 + 13 + 18))
+
+
+def test_each_core_of_a_cluster_has_engines_of_its_own(tmp_path: Path) -> None:
+    """IN of the cube     x 0-18
+    IN of the vector   y 0-18
+    ALU                       e 18-31
+    OUT of the vector                o 31-49      last 49-67: its engine is the vector's, too
+
+    One queue for both INs would load y from 18 to 36."""
+    both = program(f"""
+x: {tile(0, space="Left")} = pl.tile.load(a, [0, 0], [8, 8], target_memory=pl.Mem.Left)
+y: {tile(0)} = pl.tile.load(b, [0, 0], [8, 8], target_memory=pl.Mem.Vec)
+e: {tile(1)} = pl.tile.exp(y)
+o = pl.tile.store(e, [0, 0], out)
+last = pl.tile.store(y, [8, 0], o)
+""")
+    found = simulate(both, pair(tmp_path))
+    assert times(found) == [
+        ("IN cube", 0, 18), ("IN vector", 0, 18), ("ALU", 18, 31), ("OUT", 31, 49), ("OUT", 49, 67),
+    ]  # fmt: skip
+    assert {use.core for use in found.engines} == {"cluster"}
+    assert any("engines of its own" in line for line in found.assumptions)
 
 
 def test_nothing_to_do_takes_no_time(tmp_path: Path) -> None:

@@ -55,6 +55,45 @@ def toy(folder: Path, cores: int = 1, shared: float | None = None) -> Target:
     return load_target(path)
 
 
+PAIR = """
+name = "pair"
+edges = [
+  { from = "DDR", to = "SP", engine = "IN", bytes_per_cycle = 32, latency = 10 },
+  { from = "DDR", to = "UB", engine = "IN", bytes_per_cycle = 32, latency = 10 },
+  { from = "UB", to = "DDR", engine = "OUT", bytes_per_cycle = 32, latency = 10 },
+]
+[cores]
+cube = 1
+vector = 1
+[roles]
+Left = "SP"
+Vec = "UB"
+[memory.SP]
+capacity = "64 KiB"
+core = "cube"
+[memory.UB]
+capacity = "64 KiB"
+core = "vector"
+[engine.IN]
+cores = ["cube", "vector"]
+[engine.OUT]
+cores = ["vector"]
+[engine.ALU]
+cores = ["vector"]
+does = ["vector", "scalar"]
+[vector]
+start = 5
+width = 32
+"""
+
+
+def pair(folder: Path) -> Target:
+    """A machine with two kinds of core, each with an IN of its own; other prices are as above."""
+    path = folder / "pair.toml"
+    path.write_text(PAIR)
+    return load_target(path)
+
+
 def tile(buffer: int, rows: int = 8, columns: int = 8, space: str = "Vec", valid: str = "") -> str:
     """The type of a tile in the buffer of that number; buffers are 1 KiB apart."""
     view = f", pl.TileView(valid_shape={valid})" if valid else ""

@@ -11,10 +11,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import prod
 
+from tilewright.analysis.cores import core_of
 from tilewright.analysis.cost import cost_of, edge_of
 from tilewright.analysis.footprint import footprint
 from tilewright.analysis.hazards import engine_of, hazards
-from tilewright.analysis.work_items import WorkItems, work_items
+from tilewright.analysis.work_items import CLUSTER, WorkItems, work_items
 from tilewright.errors import TilewrightError
 from tilewright.execute.scalars import evaluate_scalar
 from tilewright.ir.function import Function
@@ -78,6 +79,9 @@ class Instruction:
     stmt: Let
     op: Op
     engine: str
+    """the queue that it is in: in a cluster, each core has engines of its own"""
+    hardware: str
+    """the target's name of the engine"""
     sizes: tuple[Scalar, ...]
     """what its price depends on and is not known before it runs"""
     waits: tuple[Wait, ...] = ()
@@ -199,7 +203,7 @@ class Code:
                 engine = engine_of(stmt, target)
                 if engine is not None and isinstance(stmt.value, Op):
                     sizes = tuple(dict.fromkeys(s for s in _sizes(stmt.value, stmt) if not isinstance(s, int)))
-                    made = Instruction(len(self.listed), stmt, stmt.value, engine, sizes)
+                    made = Instruction(len(self.listed), stmt, stmt.value, self._queue(stmt, engine), engine, sizes)
                     self.instructions[stmt] = made
                     self.listed.append(made)
                     self._around[stmt] = around
@@ -209,6 +213,11 @@ class Code:
             else:
                 for inner in stmt.blocks():
                     self._block(inner, around, target)
+
+    def _queue(self, stmt: Let, engine: str) -> str:
+        """The engine's name, with that of its core where cores of two kinds have one each."""
+        core = core_of(stmt, self.target) if self.items.place == CLUSTER else None
+        return engine if core is None or len(self.target.engines[engine].cores) < 2 else f"{engine} {core}"
 
     def _waits(self, function: Function, target: Target) -> None:
         slots: dict[tuple[For, int, int], int] = {}

@@ -60,7 +60,7 @@ def _model(target: Target, played: list[Played]) -> Iterator[str]:
     else:
         yield f"DDR gives all cores together {target.ddr_bytes_per_cycle:g} bytes per cycle; no cache is in between"
     if any(item.code.items.place == CLUSTER for item in played):
-        yield "in a cluster, an engine of one name is one queue, whichever kind of core it belongs to"
+        yield "in a cluster one core of each kind works, with engines of its own; signals between them cost nothing"
     for item in dict.fromkeys(item.code for item in played):
         if item.items.reason:
             yield f"{item.function.name} runs as one block, because {item.items.reason}"

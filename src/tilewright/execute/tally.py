@@ -41,7 +41,9 @@ class Tally:
         self.counts: Counter[int] = Counter()
         """executions on all cores, by number of the price"""
         self.full: dict[str, float] = {}
-        """cycles of computing at the full rate, all cores together, by engine"""
+        """cycles of computing at the full rate, all cores together, by the target's engine"""
+        self.hardware: dict[str, str] = {}
+        """the target's engine of each queue"""
         for item in played:
             core = item.code.items.place
             self.cores[core] = max(self.cores.get(core, 0), sum(len(lane.blocks) for lane in item.lanes))
@@ -59,7 +61,8 @@ class Tally:
         seen: dict[str, float] = {}
         entries = zip(stream.steps, stream.prices, lane.starts, lane.ends, lane.causes, strict=True)
         for step, number, start, end, cause in entries:
-            engine, price = listed[step].engine, self.prices[number]
+            engine, hardware, price = listed[step].engine, listed[step].hardware, self.prices[number]
+            self.hardware[engine] = hardware
             use = self.uses.setdefault((core, engine), _Use())
             use.instructions += weight
             use.busy += (end - start) * weight
@@ -72,7 +75,7 @@ class Tally:
             seen[engine] = end
             self.counts[number] += weight
             if price.edge is None:
-                self.full[engine] = self.full.get(engine, 0.0) + price.full * weight
+                self.full[hardware] = self.full.get(hardware, 0.0) + price.full * weight
             for block in lane.blocks:
                 use.on_core[block] = use.on_core.get(block, 0.0) + end - start
 
@@ -92,7 +95,7 @@ class Tally:
                     use.busy, use.slowed, busiest, use.stalls, max(0.0, idle),
                 )
             )  # fmt: skip
-        return tuple(sorted(found, key=lambda use: (use.core, order.index(use.engine))))
+        return tuple(sorted(found, key=lambda use: (use.core, order.index(self.hardware[use.engine]), use.engine)))
 
     def edges(self) -> tuple[EdgeUse, ...]:
         found: dict[tuple[str, str], list[int]] = {}

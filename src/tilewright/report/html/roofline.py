@@ -48,6 +48,6 @@ def operations(result: SimulationResult) -> dict[str, float]:
             for step, number in zip(lane.stream.steps, lane.stream.prices, strict=True):
                 count = result.prices[number].operations
                 if count:
-                    engine = item.code.listed[step].engine
+                    engine = item.code.listed[step].hardware
                     found[engine] = found.get(engine, 0.0) + count * len(lane.blocks)
     return found

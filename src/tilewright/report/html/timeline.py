@@ -24,12 +24,12 @@ Row = tuple[str, tuple[int, ...]]
 
 def timeline(result: SimulationResult, target: Target) -> dict[str, Any]:
     """Launches, engines, statements, and for each row of cores what runs when. Cycles, to a hundredth."""
-    drawing = _Drawing(result)
+    drawing, order = _Drawing(result), list(target.engines)
     rows = [drawing.row(row) for row in rows_of(result.played)]
     total = sum(len(lane.blocks) * len(lane.stream.steps) for item in result.played for lane in item.lanes)
     return {
         "cycles": result.cycles,
-        "engines": [name for name in target.engines if name in drawing.engines],
+        "engines": sorted(drawing.engines, key=lambda name: (order.index(drawing.engines[name]), name)),
         "launches": [
             {
                 "name": launch.function,
@@ -65,7 +65,8 @@ class _Drawing:
         self.result = result
         self.statements: list[dict[str, Any]] = []
         self.numbers: dict[Instruction, int] = {}
-        self.engines: set[str] = set()
+        self.engines: dict[str, str] = {}
+        """the target's engine of each queue"""
         self.room = MOST_SLICES
         self.left_out = 0
         self.critical = {id(item): critical(item) for item in result.played}
@@ -107,7 +108,7 @@ class _Drawing:
         number = self.numbers.get(instruction)
         if number is None:
             number = self.numbers[instruction] = len(self.statements)
-            self.engines.add(instruction.engine)
+            self.engines[instruction.engine] = instruction.hardware
             span = instruction.stmt.span
             self.statements.append(
                 {

@@ -3,7 +3,6 @@
 tw.Timeline = class {
   static TRACK = 24;
   static HEAD = 22;
-  static GUTTER = 84;
   static AXIS = 24;
   static BAND = 22;
   static FEW = 6;
@@ -85,7 +84,10 @@ tw.Timeline = class {
   // --- geometry ---
   sized(width) {
     this.width = width;
-    this.gutter = width < 560 ? 58 : tw.Timeline.GUTTER;
+    this.small = width < 560 ? 10 : 11;
+    this.font = getComputedStyle(document.body).fontFamily;
+    this.pen = this.canvas.getContext("2d");
+    this.gutter = 10 + Math.max(46, ...this.data.engines.map((engine) => this.measure(engine, this.small)));
     this.lines = [];
     let y = tw.Timeline.AXIS + (this.data.launches.length ? tw.Timeline.BAND + 4 : 0);
     for (const index of this.shown()) {
@@ -158,12 +160,10 @@ tw.Timeline = class {
     const ratio = this.height > 5000 ? 1 : devicePixelRatio || 1;
     this.canvas.width = this.width * ratio;
     this.canvas.height = this.height * ratio;
-    const pen = (this.pen = this.canvas.getContext("2d"));
-    pen.scale(ratio, ratio);
+    this.pen.scale(ratio, ratio);
     const colours = ["ink", "soft", "line", "grid", "card", "mark", "on-engine", "idle", "faint"];
     this.colour = Object.fromEntries(colours.map((name) => [name, tw.style(`--${name}`)]));
     this.engineColours = new Map(this.data.engines.map((engine, i) => [engine, tw.style(`--e${i % 8}`)]));
-    this.font = getComputedStyle(document.body).fontFamily;
     this.axis();
     this.launches();
     for (const line of this.lines) line.track ? this.track(line) : this.head(line);
@@ -207,8 +207,8 @@ tw.Timeline = class {
     if (right - left > 9 + this.measure(words)) this.text(words, left + 4, y, colour, 11);
   }
 
-  measure(words) {
-    this.pen.font = `11px ${this.font}`;
+  measure(words, size = 11) {
+    this.pen.font = `${size}px ${this.font}`;
     return this.pen.measureText(words).width;
   }
 
@@ -223,7 +223,7 @@ tw.Timeline = class {
 
   track({ row, track, y }) {
     const data = this.rows[row], pen = this.pen, height = tw.Timeline.TRACK - 3;
-    this.text(track.engine.slice(0, 11), 2, y + 15, "soft", this.gutter < 70 ? 10 : 11);
+    this.text(track.engine, 2, y + 15, "soft", this.small);
     pen.fillStyle = this.colour.idle;
     pen.fillRect(this.gutter, y, this.width - this.gutter, height);
     let drawn = -1;
