@@ -308,3 +308,45 @@ def returned_early_by_what_is_read(a: pl.Tensor, out: pl.Out[pl.Tensor]):
             x = x - 1.0
         out = pl.store(x, [0, 0], out)
     return out
+
+
+@computes(lambda a: np.where(np.arange(ROWS)[:, None] < 48, a + 1, a))
+@pl.jit
+def sections_in_a_while_loop(a: pl.Tensor, out: pl.Out[pl.Tensor]):
+    out[:] = a
+    i = 0
+    while True:
+        out[i * 16 : i * 16 + 16, :] = a[i * 16 : i * 16 + 16, :] + 1.0
+        i += 1
+        if i == 3:
+            break
+    return out
+
+
+@computes(lambda a: np.maximum(a @ a, 0))
+@pl.jit
+def both_kinds_of_core_in_blocks(a: pl.Tensor, out: pl.Out[pl.Tensor]):
+    with pl.spmd(2):
+        block = pl.tile.get_block_idx()
+        product = pl.matmul(pl.load(a, [block * 32, 0], [32, COLUMNS]), pl.load(a, [0, 0], [ROWS, COLUMNS]))
+        for lane in pl.split_aiv(2, mode=pl.SplitMode.UP_DOWN):
+            half = pl.aiv_shard(product)
+            for p in pl.pipeline(2, stage=2):
+                part = pl.slice(half, [8, COLUMNS], [p * 8, 0])
+                out = pl.store(pl.relu(part), [block * 32 + lane * 16 + p * 8, 0], out)
+    return out
+
+
+@computes(lambda a: np.where(np.arange(COLUMNS) < 32, a + 1, np.where(np.arange(ROWS)[:, None] // 16 == 1, a, a * 2)))
+@pl.jit
+def independent_trips_that_skip(a: pl.Tensor, out: pl.Out[pl.Tensor]):
+    out[:] = a
+    for i in pl.parallel(0, ROWS, 16):
+        for j in pl.range(2):
+            if j == 1:
+                continue
+            out[i : i + 16, j * 32 : j * 32 + 32] = a[i : i + 16, j * 32 : j * 32 + 32] + 1.0
+        if i == 16:
+            continue
+        out[i : i + 16, 32:64] = a[i : i + 16, 32:64] * 2.0
+    return out

@@ -233,11 +233,17 @@ class _Launches:
 
     def loop(self, stmt: For) -> None:
         bounds = [constant_value(self.resolve(bound)) for bound in (stmt.start, stmt.stop, stmt.step)]
-        if stmt.conditional or any(bound is None for bound in bounds):
+        if any(bound is None for bound in bounds):
             raise self.unsupported(stmt, "how often kernels run depends on a value known at run time")
         start, stop, step = (int(bound or 0) for bound in bounds)
         carried = [self.resolve(init) for init in stmt.inits]
-        for trip in range(start, stop, step):
+        for count, trip in enumerate(range(start, stop, step)):
+            if stmt.conditional:
+                goes_on = constant_value(self.resolve(carried[0]))
+                if goes_on is None or count > MOST_LAUNCHES:
+                    raise self.unsupported(stmt, "how often kernels run depends on a value known at run time")
+                if not goes_on:
+                    break
             self.env[stmt.iv] = trip
             self.env.update(zip(stmt.iter_args, carried, strict=True))
             self.trips.append((stmt.iv.name, trip))
