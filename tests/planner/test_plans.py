@@ -108,8 +108,23 @@ def test_who_waits_for_whom() -> None:
     names = {tile.name: name for name, buffer in buffers.items() for tile in buffer.tiles}
     table = serialising([uses[names[name]] for name in ("x", "z")])
     assert table[0, 1] and table[1, 0] and not table.diagonal().any()
-    assert uses[names["x"]].engine == uses[names["z"]].engine == "MTE2"
-    assert set(uses[names["x"]].last) == {"MTE2", "VECTOR"}
+    load, reduce = ("vector", "MTE2"), ("vector", "VECTOR")
+    assert uses[names["x"]].engine == uses[names["z"]].engine == load
+    assert set(uses[names["x"]].last) == {load, reduce}
+
+
+def test_engines_of_two_cores_are_two_whatever_they_are_called() -> None:
+    """One function on both kinds of core of a 910B: the cube's loads and the vector core's are not in one order."""
+    text = incore(
+        tensors(a=(16, 16), b=(16, 16), c=(16, 16), out=(16, 16)),
+        """
+        p = pl.tile.matmul(pl.tile.load(a, [0, 0], [16, 16]), pl.tile.load(b, [0, 0], [16, 16]))
+        return pl.tile.store(pl.tile.add(p, pl.tile.load(c, [0, 0], [16, 16])), [0, 0], out)
+        """,
+    )
+    program = assigned(text, MACHINE)
+    found = {use.engine for f in program.functions for use in buffer_uses(f, MACHINE, collect_buffers(f)).values()}
+    assert {("cube", "MTE2"), ("vector", "MTE2")} <= found
 
 
 # --- times --------------------------------------------------------------------------------------------------------

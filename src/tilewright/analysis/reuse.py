@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tilewright.analysis.buffers import Buffer
+from tilewright.analysis.cores import core_of
 from tilewright.analysis.hazards import engine_of
 from tilewright.ir.function import Function
 from tilewright.ir.nodes import Block, For, Let
@@ -26,7 +27,10 @@ from tilewright.ir.op import Op
 from tilewright.ir.scalar import Value
 from tilewright.targets import Target
 
-Clock = dict[str, int]
+Engine = tuple[str, str]
+"""a kind of core and the name of an engine: engines of two cores share names, and no order"""
+
+Clock = dict[Engine, int]
 """by engine: the last of its instructions that is known to be done"""
 
 
@@ -34,7 +38,7 @@ Clock = dict[str, int]
 class BufferUse:
     """When a buffer is used, in instructions counted through the function, and what is done before its first one."""
 
-    engine: str
+    engine: Engine
     """that writes it first"""
     first: int
     done: Clock
@@ -94,7 +98,7 @@ class _Walker:
         self.buffers = buffers
         self.uses: dict[str, BufferUse] = {}
         self.count = 0
-        self.engines: dict[str, Clock] = {}
+        self.engines: dict[Engine, Clock] = {}
         self.written: dict[object, Clock] = {}
         """by buffer, or tensor: what is done when it holds what was written last"""
         self.read: dict[object, Clock] = {}
@@ -109,9 +113,10 @@ class _Walker:
                 self.block(inner, inside)
 
     def instruction(self, stmt: Let, op: Op, loops: tuple[For, ...]) -> None:
-        engine = engine_of(stmt, self.target)
-        if engine is None:
+        name = engine_of(stmt, self.target)
+        if name is None:
             return
+        engine = (core_of(stmt, self.target) or "" if self.target.has_separate_cores else ""), name
         self.count += 1
         known = self.engines.setdefault(engine, {})
         operands = [self.buffers.get(value, value) for _, value in op.operand_items()]
@@ -120,11 +125,11 @@ class _Walker:
             _learn(known, self.written.get(source, {}))
         _learn(known, self.written.get(made, {}))
         _learn(known, self.read.get(made, {}))
-        for name in dict.fromkeys((*operands, made)):
-            if isinstance(name, str):
-                use = self.uses.get(name)
+        for buffer in dict.fromkeys((*operands, made)):
+            if isinstance(buffer, str):
+                use = self.uses.get(buffer)
                 if use is None:
-                    use = self.uses[name] = BufferUse(engine, self.count, dict(known), loops=loops)
+                    use = self.uses[buffer] = BufferUse(engine, self.count, dict(known), loops=loops)
                 use.last[engine] = self.count
         known[engine] = self.count
         after = dict(known)
