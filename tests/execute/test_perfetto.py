@@ -37,7 +37,8 @@ def opened(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     try:
         processor = TraceProcessor(trace=str(path), config=TraceProcessorConfig(bin_path=shell))
     except CANNOT as error:
-        pytest.skip(f"Perfetto's trace processor cannot be had: {error}")
+        reason = f"{type(error).__name__}; the package fetches it from the network"
+        pytest.skip(f"Perfetto's trace processor cannot be had: {reason}")
     yield trace["traceEvents"], processor
     processor.close()
 

@@ -35,11 +35,11 @@ tw.enginesTable = (found) => {
     parts.push({ share: use.idle / whole, colour: "var(--idle)", label: `nothing to do ${tw.percent(use.idle / whole)}` });
     const worst = parts.slice(1).sort((a, b) => b.share - a.share)[0];
     return [
-      [tw.el("i", { class: "key", style: `background:${colour}` }), use.engine], `${use.cores} of ${use.machine} ${use.core === "core" ? "" : use.core}`,
+      [tw.el("i", { class: "key", style: `background:${colour}` }), use.engine], `${use.cores} of ${use.machine} ${{ core: "", cluster: "clusters" }[use.core] ?? use.core}`,
       tw.share(parts), tw.percent(use.busy / whole), tw.cycles(use.busiest), worst.share > 0.005 ? worst.label : "",
     ];
   });
-  return tw.table([["engine"], ["cores"], ["busy, waiting (by what for), nothing to do", "wide"], ["busy", "n"], ["busiest core", "n"], ["the rest, mostly"]], rows, "Engines");
+  return tw.table([["engine"], ["cores"], ["how its time goes", "wide"], ["busy", "n"], ["busiest core", "n"], ["the rest, mostly"]], rows, "Engines");
 };
 
 tw.MOST_STEPS = 12;

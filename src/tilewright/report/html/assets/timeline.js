@@ -197,7 +197,7 @@ tw.Timeline = class {
       if (right <= left) return;
       this.pen.fillStyle = this.colour[index % 2 ? "grid" : "idle"];
       this.pen.fillRect(left, y, right - left, tw.Timeline.BAND);
-      const words = `${launch.name} · ${tw.plural(launch.blocks, "core")}`;
+      const words = `${launch.name} · ${tw.plural(launch.blocks, launch.core === "cluster" ? "cluster" : "core")}`;
       this.fitting(right - left > 11 + this.measure(words) ? words : launch.name, left, right, y + 15, "soft");
     });
   }
