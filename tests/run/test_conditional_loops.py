@@ -12,7 +12,7 @@ from tilewright.errors import UnsupportedError
 from tilewright.execute.simulator import simulate
 from tilewright.frontend import parse
 from tilewright.ir.function import Program
-from tilewright.ir.nodes import For
+from tilewright.ir.nodes import For, LoopKind
 from tilewright.targets import load_target
 
 R, C = 16, 32
@@ -195,3 +195,9 @@ def test_a_condition_is_the_first_value_that_a_loop_carries() -> None:
     (loop,) = loops(parse(incore(PARAMETERS, WHILE)))
     assert loop.is_while
     assert parse(str(program)) == program
+
+
+def test_a_pipelined_loop_that_may_end_runs_its_trips_in_order() -> None:
+    program = parse(incore(PARAMETERS, ROWS.replace(f"pl.range({R})", f"pl.pipeline({R}, stage=2)")))
+    (loop,) = loops(program)
+    assert loop.kind is LoopKind.SEQUENTIAL and loop.conditional and loop.stage == 1

@@ -119,3 +119,37 @@ def test_outside_values_make_programs_of_their_own() -> None:
     width = 128
     np.testing.assert_array_equal(kernel(a, out), a + 128)
     assert kernel.program(a, out) == narrow
+
+
+ROWS_OF_ALL = pl.dynamic("rows")
+
+
+@pl.program
+class Raised:
+    @pl.function(type=pl.FunctionType.InCore)
+    def raise_rows(
+        self,
+        a: pl.Tensor[[ROWS_OF_ALL, 16], pl.FP32],  # pyright: ignore[reportInvalidTypeForm]
+        out: pl.Out[pl.Tensor[[ROWS_OF_ALL, 16], pl.FP32]],  # pyright: ignore[reportInvalidTypeForm]
+    ):
+        for i in pl.range(pl.tensor.dim(a, 0) // 8):
+            x = pl.load(a, [i * 8, 0], [8, 16])
+            out = pl.store(x + 1.0, [i * 8, 0], out)
+        return out
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def main(
+        self,
+        a: pl.Tensor[[ROWS_OF_ALL, 16], pl.FP32],  # pyright: ignore[reportInvalidTypeForm]
+        out: pl.Out[pl.Tensor[[ROWS_OF_ALL, 16], pl.FP32]],  # pyright: ignore[reportInvalidTypeForm]
+    ):
+        out = self.raise_rows(a, out)
+        return out
+
+
+@pytest.mark.parametrize("rows", [8, 24, 64])
+def test_a_program_hands_its_extents_to_its_functions(rows: int) -> None:
+    a, out = exact_ints((rows, 16)), poison((rows, 16))
+    Raised.compile()(rows, a, out)
+    np.testing.assert_array_equal(out, a + 1)
+    assert parse(str(Raised.program)) == Raised.program

@@ -39,7 +39,8 @@ def call_kernel(context: Context, source: FunctionSource, arguments: Arguments) 
     signature = tuple(_signature(spec, value) for spec, value, _ in given)
     function, leading = context.functions.specialise(source, signature, arguments.span)
     values = [value for (_, value, _), kind in zip(given, signature, strict=True) if isinstance(kind, Type)]
-    args = [*_leading(context, leading, arguments.span), *values]
+    first = _leading(context, leading, arguments.span)
+    args = [*_extents(function, len(first), values, arguments.span), *first, *values]
     passed: list[Scalar] = []
     for param, value in zip(function.params, args, strict=True):
         dtype = param.value.dtype if isinstance(param.value.type, ScalarType) else None
@@ -69,6 +70,26 @@ def _leading(context: Context, leading: tuple[Value, ...], span: Span) -> list[S
         return [*leading]
     given = dict(zip(BLOCK, block_of(context, span), strict=True))
     return [given.get(value, value) for value in leading]
+
+
+def _extents(function: Function, leading: int, values: list[object], span: Span) -> list[Scalar]:
+    """What this call passes for the symbols in the declared shapes of `function`, which are its first parameters."""
+    count = len(function.params) - leading - len(values)
+    found: dict[Value, Scalar] = {}
+    for param, value in zip(function.params[count + leading :], values, strict=True):
+        declared, given = param.value.type, type_of(cast("Scalar", value)) if is_array(value) else None
+        if isinstance(declared, TensorType) and isinstance(given, TensorType) and declared.rank == given.rank:
+            for extent, actual in zip(declared.shape, given.shape, strict=True):
+                if isinstance(extent, Value):
+                    found.setdefault(extent, actual)
+    symbols = [param.value for param in function.params[:count]]
+    for symbol in symbols:
+        if symbol not in found:
+            raise CallError(
+                f"{function.name} takes another type than this call gives", span=span,
+                required=f"an argument that has the extent {symbol.name!r}",
+            )  # fmt: skip
+    return [found[symbol] for symbol in symbols]
 
 
 def _match(
