@@ -35,10 +35,10 @@ def space_of(type: Type) -> MemorySpace | None:
 
 def cost_of(op: Op, result: Type, target: Target) -> Cost:
     """The cost of one execution of `op`, whose result has type `result`."""
-    edge = edge_of(op, result, target)
+    work = op.work()
+    edge = edge_of(op, result, target, work.kind)
     if edge is not None:
         return _transfer(op, result, edge, target)
-    work = op.work()
     if work.kind == "none":
         return Cost(0.0, target.engine_for("scalar").name)
     engine = target.engine_for(work.kind).name
@@ -53,17 +53,18 @@ def cost_of(op: Op, result: Type, target: Target) -> Cost:
     return Cost(target.vector_cycles(work.kind, work.elements * dtype.nbytes, dtype), engine)
 
 
-def edge_of(op: Op, result: Type, target: Target) -> Edge | None:
-    """The edge that `op` goes over, if it moves data between two spaces: from the operand that it reads most of."""
+def edge_of(op: Op, result: Type, target: Target, kind: str | None = None) -> Edge | None:
+    """The edge that `op` goes over, if it moves data between two spaces: from the operand that it reads most of.
+    `kind` is that of its work, where the caller knows it."""
     if op.view_of is not None:
         return None
-    ends = transfer_ends(op, result)
+    ends = transfer_ends(op, result, kind)
     return None if ends is None else target.edge(*ends)
 
 
-def transfer_ends(op: Op, result: Type) -> tuple[MemorySpace, MemorySpace] | None:
+def transfer_ends(op: Op, result: Type, kind: str | None = None) -> tuple[MemorySpace, MemorySpace] | None:
     """The two spaces between which `op` moves data; None when it computes, or is not placed yet."""
-    if op.work().kind != "move":
+    if (op.work().kind if kind is None else kind) != "move":
         return None
     spaces = [space_of(value.type) for name, value in op.operand_items() if name != op.writes]
     end = space_of(result)
