@@ -26,11 +26,11 @@ BOTH = (Level.TENSOR, Level.TILE)
 TILE = (Level.TILE,)
 FULL = {
     "M": (32, 32), "N": (48, 48), "K": (64, 64), "1": (1, 1), "B": (2, 2),
-    "m": (16, 16), "n": (32, 32), "j": (12, 12), "Q": (64, 64), "q": (24, 24),
+    "m": (16, 16), "n": (32, 32), "j": (12, 12), "Q": (64, 64), "q": (24, 24), "R": (16, 16),
 }  # fmt: skip
 TAIL = {
     "M": (32, 17), "N": (48, 15), "K": (64, 33), "1": (1, 1), "B": (2, 2),
-    "m": (16, 9), "n": (32, 7), "j": (12, 3), "Q": (64, 42), "q": (24, 6),
+    "m": (16, 9), "n": (32, 7), "j": (12, 3), "Q": (64, 42), "q": (24, 6), "R": (16, 16),
 }  # fmt: skip
 """(physical, valid) extents by letter."""
 Sizes = dict[str, tuple[int, int]]
@@ -71,6 +71,10 @@ class Case:
     ddr: tuple[int, ...] = ()
     draw: tuple[Draw | None, ...] = ()
     """for each operand, what draws it from a shape and a seed; None: small integers"""
+    products: tuple[int, ...] = ()
+    """operands that come out of a product: nothing else gets into an accumulator"""
+    chips: bool = True
+    """whether a chip can do it with tiles that come from DDR and go there"""
     sized_formula: bool = False
     """whether `formula` takes the valid rows and columns, for want of an operand"""
 
@@ -144,7 +148,8 @@ def pairs() -> None:
     )
     for name, formula, dtypes in table:
         CASES[name] = Case(("MN", "MN"), simple(name), formula, dtypes)
-        CASES[name + "s"] = Case(("MN",), with_scalar(name, 3), bound(formula, 3), dtypes)
+        wider = (spread,) if name in ("maximum", "minimum") else ()
+        CASES[name + "s"] = Case(("MN",), with_scalar(name, 3), bound(formula, 3), dtypes, draw=wider)
 
 
 def ones() -> None:
@@ -175,13 +180,19 @@ def choices() -> None:
     )
 
 
+def spread(shape: tuple[int, ...], seed: int) -> Any:
+    """Integers far apart, so that rows differ in their largest."""
+    return np.random.default_rng(seed).integers(-100, 101, shape)
+
+
 def reductions() -> None:
     for axis, prefix in ((1, "row"), (0, "col")):
         table: tuple[tuple[str, Callable[..., Any]], ...] = (("sum", np.sum), ("max", np.max), ("min", np.min))
         for name, reduce in table:
             CASES[f"{prefix}_{name}"] = Case(
-                ("MN",), simple(f"{prefix}_{name}"), bound(reduce, axis=axis, keepdims=True)
-            )
+                ("MN",), simple(f"{prefix}_{name}"), bound(reduce, axis=axis, keepdims=True),
+                draw=(None if name == "sum" else spread,),
+            )  # fmt: skip
 
 
 def broadcasts() -> None:
@@ -228,11 +239,11 @@ def products() -> None:
         own = (INT8,) if accumulator is INT32 else (FP32, FP16, BF16)
         CASES[f"matmul_acc{name}"] = Case(
             ("MN", "MK", "KN"), simple("matmul_acc"), lambda c, a, b: c + a @ b, own,
-            result=sums, operand_dtypes=(accumulator, None, None),
+            result=sums, operand_dtypes=(accumulator, None, None), products=(0,),
         )  # fmt: skip
         CASES[f"matmul_acc_first{name}"] = Case(
             ("MN", "MK", "KN"), simple("matmul_acc", init_cond=constant(True, BOOL)), lambda c, a, b: a @ b, own,
-            result=sums, operand_dtypes=(accumulator, None, None),
+            result=sums, operand_dtypes=(accumulator, None, None), products=(0,),
         )  # fmt: skip
         CASES[f"matmul_bias{name}"] = Case(
             ("MK", "KN", "1N"), simple("matmul_bias"), lambda a, b, c: a @ b + c, own, TILE,
@@ -269,14 +280,18 @@ def movements() -> None:
         ("MN", "MN"), sized(lambda level, d, p, v, a, t: ops.Store(a, (0, 0), t, None, 1)), lambda a, t: a + t,
         NUMBERS, TILE, ddr=(1,),
     )  # fmt: skip
-    CASES["move"] = Case(("MN",), sized(lambda level, d, p, v, a: ops.Move(a, mat)), data, ELEMENTS, TILE)
+    CASES["move"] = Case(("MN",), sized(lambda level, d, p, v, a: ops.Move(a, MemorySpace.VEC)), data, ELEMENTS, TILE)
     CASES["move_rounded"] = Case(
         ("MN",), sized(lambda level, d, p, v, a: ops.Move(a, mat, target_type=BF16)), data, (FP32,), TILE,
-        always(BF16),
+        always(BF16), chips=False,
     )  # fmt: skip
     CASES["extract"] = Case(
         ("MN",), sized(lambda level, d, p, v, a: ops.Extract(a, 1, 2, (16, 16), MemorySpace.LEFT)),
-        lambda a: a[1:17, 2:18], ELEMENTS, TILE,
+        lambda a: a[1:17, 2:18], ELEMENTS, TILE, chips=False,
+    )  # fmt: skip
+    CASES["extract_first"] = Case(
+        ("MN",), sized(lambda level, d, p, v, a: ops.Extract(a, 0, 0, (16, 16), MemorySpace.LEFT)),
+        lambda a: a[:16, :16], ELEMENTS, TILE,
     )  # fmt: skip
     CASES["assemble"] = Case(
         ("MN", "1N"), sized(lambda level, d, p, v, t, a: ops.Assemble(t, a, (3, 0))),

@@ -530,16 +530,16 @@ def batches() -> None:
     for accumulator, own in ((FP32, (FP32, FP16, BF16)), (INT32, (INT8,))):
         suffix = "_int" if accumulator is INT32 else ""
         CASES[f"batch_matmul{suffix}"] = Case(
-            ("BMK", "BKN"), simple("batch_matmul"), lambda a, b: a @ b, own, TILE, total
+            ("BRR", "BRN"), simple("batch_matmul"), lambda a, b: a @ b, own, TILE, total
         )
         CASES[f"batch_matmul_acc{suffix}"] = Case(
-            ("BMN", "BMK", "BKN"), simple("batch_matmul_acc"), lambda c, a, b: c + a @ b, own, TILE, total,
+            ("BRN", "BRR", "BRN"), simple("batch_matmul_acc"), lambda c, a, b: c + a @ b, own, TILE, total,
             operand_dtypes=(accumulator, None, None),
         )  # fmt: skip
         CASES[f"gemv{suffix}"] = Case(("1K", "KN"), simple("gemv"), lambda a, b: a @ b, own, TILE, total)
         CASES[f"gemv_acc{suffix}"] = Case(
             ("1N", "1K", "KN"), simple("gemv_acc"), lambda c, a, b: c + a @ b, own, TILE, total,
-            operand_dtypes=(accumulator, None, None),
+            operand_dtypes=(accumulator, None, None), products=(0,),
         )  # fmt: skip
         CASES[f"gemv_bias{suffix}"] = Case(
             ("1K", "KN", "1N"), simple("gemv_bias"), lambda a, b, c: a @ b + c, own, TILE, total,

@@ -178,8 +178,14 @@ class _Planner:
         for demand in self.towards.get(root, ()):
             source = self.home.get(self.c.root(demand.value))
             if source is not None and self.c.root(demand.value) is not root:
-                total = _plus(total, _times(self.way(demand.value, source, space), demand.weight))
+                total = _plus(total, _times(self.coming(demand, source, space), demand.weight))
         return total
+
+    def coming(self, demand: Demand, source: MemorySpace, space: MemorySpace) -> Price:
+        """What it costs that a value at `source` goes where it is wanted: moved there, or loaded there once more."""
+        chain = self.chain_for(demand, space)
+        moved = self.way(demand.value, source, space)
+        return min(moved, self.way(chain[0].target, DDR, space)) if chain else moved
 
     def onward(self, demand: Demand, root: Value, space: MemorySpace) -> Price:
         """What a move that the program states costs from `space` to where its result lives, if that is decided."""

@@ -30,6 +30,10 @@ class Expansion(Protocol):
         """Append `op`, and return its result."""
         ...
 
+    def plain(self, op: Op, name: str | None = None) -> Value:
+        """As `op`, for one that would be expanded itself and must stand as it is."""
+        ...
+
     def named(self, scalar: Scalar, name: str) -> Scalar:
         """`scalar` worked out here, once, however often it is used."""
         ...

@@ -18,8 +18,10 @@ from tilewright.ir.types import TileType, TileView, Type
 from tilewright.ops.common import (
     ACC,
     LEFT,
+    MAT,
     RIGHT,
     TILE,
+    VEC,
     check_dtype,
     check_operands,
     check_rank,
@@ -32,6 +34,7 @@ from tilewright.ops.common import (
 )  # fmt: skip
 from tilewright.ops.elementwise import Add
 from tilewright.ops.matmul import OPERANDS, Matmul, MatmulAcc, MatmulBias, accumulator_of
+from tilewright.ops.movement import Move
 from tilewright.ops.parts import Assemble
 from tilewright.ops.scatter import next_version
 from tilewright.ops.shape import Slice
@@ -163,8 +166,9 @@ class BatchOp(Op):
 
     def product_of(self, to: Expansion, lhs: Value, rhs: Value, number: int) -> Value:
         """Product `number`, of two dimensions."""
-        matrices = self.one_of(to, lhs, number), self.one_of(to, rhs, number)
-        return to.op(Matmul(*matrices, level=TILE, span=self.span))
+        whole = (to.op(Move(batch, MAT, span=self.span), batch.name) for batch in (lhs, rhs))
+        matrices = [self.one_of(to, batch, number) for batch in whole]
+        return to.op(Move(to.op(Matmul(*matrices, level=TILE, span=self.span)), VEC, span=self.span))
 
     def macs(self, lhs: Value, rhs: Value) -> Work:
         """What all products cost."""
@@ -199,7 +203,7 @@ class BatchMatmul(BatchOp, name="batch_matmul", levels=(TILE,)):
 
     def expand(self, to: Expansion) -> Scalar:
         kind = self.product_type(self.lhs, self.rhs)
-        out = to.room(kind)
+        out = to.room(kind.with_(space=VEC))
         for number in range(count(kind.shape[:1])):
             product = self.product_of(to, self.lhs, self.rhs, number)
             out = to.op(Assemble(out, product, (number, 0, 0), level=TILE, span=self.span))

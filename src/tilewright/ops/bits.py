@@ -122,7 +122,7 @@ class ReinterpretView(Op, name="reinterpret_view", result_space=Inherit("data"),
             data = to.op(
                 Assemble(to.room(data.type), data, (0,) * len(physical_of(data.type)), level=TILE, span=self.span)
             )
-        found = to.op(ReinterpretView(data, self.dtype, level=TILE, span=self.span))
+        found = to.plain(ReinterpretView(data, self.dtype, level=TILE, span=self.span))
         if self.shape is None:
             return found
         kind = self.infer()

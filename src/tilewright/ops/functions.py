@@ -14,10 +14,8 @@ import numpy as np
 from tilewright.ir.dtypes import FP32
 from tilewright.ir.loops import Elementwise
 from tilewright.ir.op import Expanded, Needs, Op, Spelling, operand
-from tilewright.ir.op import scalar as scalar_field
 from tilewright.ir.scalar import BinaryKind, Scalar, Select, UnaryKind, Value, binary, constant, dtype_of, unary
-from tilewright.ir.types import Type
-from tilewright.ops.common import FLOATS, NUMBERS, TILE, VEC, check_scalar
+from tilewright.ops.common import FLOATS, NUMBERS, TILE, VEC
 from tilewright.ops.elementwise import BinaryOp, ElementwiseOp, UnaryOp
 
 STEPS = Expanded("the instructions of its formula, on whole tiles")
@@ -130,17 +128,15 @@ def _leaky_element(op: Op, x: Scalar, slope: Scalar) -> Scalar:
 
 
 class Lrelu(UnaryOp, name="lrelu", result_space=VEC):
-    """``out = tile`` where it is above 0, elsewhere ``tile * slope``, with one slope."""
+    """``out = tile`` where it is above 0, elsewhere ``tile * slope``; `slope` is a number (or, as of `prelu`,
+    a tile)."""
 
-    slope: Scalar = scalar_field(aliases=("scalar",))
+    slope: Scalar = operand(spaces=(VEC,), scalar=True, aliases=("scalar",))
+    lowering = Needs(tile=VEC, slope=VEC)
     work_kind = "relu"
     formula = _leaky
-    spelling = Spelling(pto="pto.tlrelu")
+    spelling = Spelling(pto=STEPS, pto_scalar="pto.tlrelu")
     loops = Elementwise(_leaky_element)
-
-    def infer(self) -> Type:
-        check_scalar(self, "slope", self.slope, self.tile.dtype)
-        return super().infer()
 
 
 class Prelu(ElementwiseOp, name="prelu", result_space=VEC):

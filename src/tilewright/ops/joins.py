@@ -25,7 +25,7 @@ from tilewright.ir.op import (
 )  # fmt: skip
 from tilewright.ir.scalar import BinaryKind, Scalar, Shape, Value, binary
 from tilewright.ir.types import Type
-from tilewright.ops.broadcast import ColExpand, RowExpand
+from tilewright.ops.broadcast import ColExpand, Expands, RowExpand
 from tilewright.ops.common import (
     NUMBERS,
     TENSOR,
@@ -46,6 +46,7 @@ from tilewright.ops.common import (
 from tilewright.ops.pad import Fillpad
 from tilewright.ops.parts import Assemble
 from tilewright.ops.shape import Reshape
+from tilewright.ops.single import element
 
 ADD = BinaryKind.ADD
 
@@ -130,23 +131,15 @@ class ExpandClone(Op, name="expand_clone", result_space=VEC):
         return Work("expand", elements=elements, nbytes=elements * self.src.dtype.nbytes)
 
     def expand(self, to: Expansion) -> Scalar:
-        """A row goes down the columns, a column along the rows; a single element first becomes a row."""
-        rows, columns = physical_of(self.src.type)
+        """A row goes down the columns, a column along the rows, a single element everywhere."""
         target, made = self.target, self.src
-        if same_shape(physical_of(made.type), physical_of(target.type)):
+        rows, columns = physical_of(made.type)
+        if same_shape((rows, columns), physical_of(target.type)):
             return to.op(Assemble(to.room(self.infer()), made, (0, 0), level=TILE, span=self.span))
-        if columns == 1 and physical_of(target.type)[1] != 1:
-            if rows != 1 or physical_of(target.type)[0] == 1:
-                return to.op(RowExpand(target, made, level=TILE, span=self.span))
-            made = to.op(ColExpand(_column_of(to, target), made, level=TILE, span=self.span))
-            return to.op(RowExpand(target, made, level=TILE, span=self.span))
-        return to.op(ColExpand(target, made, level=TILE, span=self.span))
-
-
-def _column_of(to: Expansion, target: Value) -> Value:
-    """Room for one column of `target`."""
-    kind = array_type(TILE, (physical_of(target.type)[0], 1), target.dtype, (meaning_of(target.type)[0], 1))
-    return to.room(kind)
+        if rows == 1 and columns == 1:
+            return to.op(Expands(target, element(to, made, (0, 0)), level=TILE, span=self.span))
+        cls = RowExpand if columns == 1 else ColExpand
+        return to.op(cls(target, made, level=TILE, span=self.span))
 
 
 class FillpadInplace(Op, name="fillpad_inplace", levels=(TILE,), writes="tile"):

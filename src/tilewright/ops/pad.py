@@ -13,11 +13,12 @@ import numpy as np
 
 from tilewright.errors import OperandError, ShapeError
 from tilewright.ir.dtypes import DType
+from tilewright.ir.expansion import Expansion
 from tilewright.ir.layout import Pad
 from tilewright.ir.loops import Special
-from tilewright.ir.op import Array, LoweringContext, Needs, Op, Spelling, Work, attribute, operand, scalars, unsupported
+from tilewright.ir.op import Array, Expanded, LoweringContext, Needs, Op, Spelling, Work, attribute, operand, scalars
 from tilewright.ir.scalar import Scalar, Shape, Value
-from tilewright.ir.types import Type
+from tilewright.ir.types import TileType, TileView, Type
 from tilewright.ops.common import (
     NUMBERS,
     TILE,
@@ -35,6 +36,7 @@ from tilewright.ops.common import (
     same_shape,
 )
 from tilewright.ops.flat import check_rows, flat_shape
+from tilewright.ops.parts import Assemble
 
 
 def pad_value_of(pad: Pad, dtype: DType) -> float:
@@ -115,7 +117,7 @@ class FillpadExpand(PadOp, name="fillpad_expand", result_space=VEC):
 
     shape: Shape = scalars()
     pad_value: Pad = attribute(default=Pad.ZERO)
-    spelling = Spelling(pto=unsupported("tfillpad keeps the shape: load into the larger tile instead"))
+    spelling = Spelling(pto=Expanded("a move into a larger tile, and tfillpad"))
     loops = Special("elements outside the valid part are constants")
 
     def value(self) -> float:
@@ -146,6 +148,18 @@ class FillpadExpand(PadOp, name="fillpad_expand", result_space=VEC):
         if same_shape(physical_of(self.tile.type), self.shape):
             return context.emit(Fillpad(self.tile, self.pad_value, level=TILE, span=self.span))
         return context.emit(self.at_level(TILE))
+
+    @property
+    def is_expanded(self) -> bool:
+        """Only where there is no code for the whole."""
+        return False
+
+    def expand(self, to: Expansion) -> Scalar:
+        room = to.room(TileType(self.shape, self.tile.dtype, None, TileView(meaning_of(self.tile.type))))
+        larger = to.op(Assemble(room, self.tile, (0,) * len(self.shape), level=TILE, span=self.span))
+        if same_shape(meaning_of(self.tile.type), self.shape):
+            return larger
+        return to.op(Fillpad(larger, self.pad_value, level=TILE, span=self.span))
 
     def resized(self, shape: Shape) -> Op:
         return self.replace(shape=shape)

@@ -14,8 +14,8 @@ from tilewright.errors import ShapeError
 from tilewright.ir.expansion import Expansion
 from tilewright.ir.loops import Special
 from tilewright.ir.op import Array, Expanded, Needs, Op, Spelling, Work, operand
-from tilewright.ir.scalar import Scalar, Shape, Value, maximum, minimum
-from tilewright.ir.types import TileType, Type
+from tilewright.ir.scalar import Scalar, Shape, Value, maximum
+from tilewright.ir.types import TileType, TileView, Type
 from tilewright.ops.common import (
     NUMBERS,
     TILE,
@@ -35,15 +35,10 @@ from tilewright.ops.common import (
 )  # fmt: skip
 from tilewright.ops.elementwise import Add, BinaryOp, Maximum, Minimum, Mul
 from tilewright.ops.parts import Assemble
-from tilewright.ops.shape import Slice
 
 
 def _larger(a: Scalar, b: Scalar) -> Scalar:
     return a if same_extent(a, b) else max(a, b) if isinstance(a, int) and isinstance(b, int) else maximum(a, b)
-
-
-def _smaller(a: Scalar, b: Scalar) -> Scalar:
-    return a if same_extent(a, b) else min(a, b) if isinstance(a, int) and isinstance(b, int) else minimum(a, b)
 
 
 class PartialOp(Op):
@@ -104,17 +99,21 @@ class PartialOp(Op):
             physical_of(lhs.type), physical_of(rhs.type)
         ):
             return to.op(made(lhs, rhs, level=TILE, span=self.span))
-        pairs = zip(meaning_of(lhs.type), meaning_of(rhs.type), strict=True)
-        both = tuple(_smaller(a, b) for a, b in pairs)
-        shapes = zip(physical_of(lhs.type), physical_of(rhs.type), strict=True)
-        box = tuple(_smaller(a, b) for a, b in shapes)
-        parts = [to.op(Slice(v, box, (0, 0), both, level=TILE, span=self.span), v.name) for v in (lhs, rhs)]
+        kind = self.infer()
+        assert isinstance(kind, TileType)
+        parts = [self._enlarged(to, value, kind) for value in (lhs, rhs)]
         met = to.op(made(*parts, level=TILE, span=self.span))
-        out = to.room(self.infer())
+        out = to.room(kind)
         for part in (lhs, rhs, met):
-            assert isinstance(part.type, TileType)
             out = to.op(Assemble(out, part, (0, 0), level=TILE, span=self.span))
         return out
+
+    def _enlarged(self, to: Expansion, value: Value, kind: TileType) -> Value:
+        """`value` in a tile of the physical shape of the result."""
+        if same_shape(physical_of(value.type), kind.shape):
+            return value
+        room = to.room(TileType(kind.shape, kind.dtype, None, TileView(meaning_of(value.type))))
+        return to.op(Assemble(room, value, (0, 0), level=TILE, span=self.span), value.name)
 
 
 class PartAdd(PartialOp, name="part_add", result_space=VEC):

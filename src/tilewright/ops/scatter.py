@@ -31,7 +31,6 @@ from tilewright.ops.common import (
     TILE,
     VEC,
     check_dtype,
-    check_operands,
     check_rank,
     check_same_dtype,
     elements_of,
@@ -49,9 +48,11 @@ from tilewright.ops.single import (
     FLOORDIV,
     MOD,
     MUL,
+    SUB,
     columns_of,
     each,
     element,
+    in_vector_memory,
     index_at,
     put,
     put_row,
@@ -72,7 +73,7 @@ def whole_accesses(op: Op, written: str) -> tuple[Access, ...]:
     return (*reads, whole_access(written, getattr(op, written).type, writes=True))
 
 
-class Scatter(Op, name="scatter", writes="dst", result_space=VEC):
+class Scatter(Op, name="scatter", writes="dst"):
     """Tiles: ``dst`` at position ``indexes[i, j]``, counted along its physical rows, becomes ``src[i, j]``. Tensors,
     and tiles with `dim`: ``dst[i, indexes[i, j]] = src[i, j]`` (`dim` 1 or -1), or
     ``dst[indexes[i, j], j] = src[i, j]`` (`dim` 0 or -2)."""
@@ -165,21 +166,22 @@ def _masked_index(op: ScatterMask, i: Scalar, j: Scalar) -> Shape:
     return (i, binary(ADD, binary(MUL, j, step), first))
 
 
-class ScatterMask(Op, name="scatter_mask", writes="dst", result_space=VEC):
+class ScatterMask(Op, name="scatter_mask", writes="dst"):
     """The columns of `src` become every second or fourth column of `dst`, as `gather_mask` picks them. Tiles come as
     (dst, src, mask_pattern), tensors as (src, dst, mask_pattern)."""
 
-    dst: Value = operand(spaces=(VEC,), aliases=("target",))
+    dst: Value = operand(spaces=(VEC,), aliases=("target",), ddr=True)
     mask_pattern: int = attribute()
     src: Value = operand(spaces=(VEC,), aliases=("input",))
-    lowering = Needs(dst=VEC, src=VEC)
+    lowering = Needs(src=VEC)
     dtypes = NUMBERS
     spelling = Spelling(pto=ONE_BY_ONE)
     loops = Update(_masked_index, "src", "dst")
 
     def infer(self) -> Type:
-        check_operands(self)
         check_same_dtype(self, "dst", "src")
+        for name, value in self.operand_items():
+            check_rank(self, name, value.type, 2)
         first, step = pattern_of(self, self.mask_pattern)
         (rows, columns), (wide_rows, wide) = meaning_of(self.src.type), physical_of(self.dst.type)
         fits = [(rows, wide_rows), (columns, picked_columns(wide, first, step))]
@@ -195,15 +197,29 @@ class ScatterMask(Op, name="scatter_mask", writes="dst", result_space=VEC):
         return dst
 
     def accesses(self) -> tuple[Access, ...]:
-        reads = [whole_access(name, value.type) for name, value in self.operand_items() if name == "src"]
-        return (*reads, whole_access("dst", self.dst.type, writes=True))
+        first, step = PATTERNS[self.mask_pattern]
+        rows, columns = meaning_of(self.src.type)
+        reach = columns if step == 1 else binary(SUB, binary(MUL, columns, step), step - 1)
+        return (whole_access("src", self.src.type), Access("dst", True, (0, first), (rows, reach)))
 
     def work(self) -> Work:
         elements = elements_of(self.src.type)
         return Work("move", elements=elements, nbytes=2 * elements * self.src.dtype.nbytes)
 
     def lower(self, context: LoweringContext) -> Value:
-        return context.emit(ScatterMask(self.dst, self.mask_pattern, self.src, level=TILE, span=self.span))
+        level = TENSOR if isinstance(self.dst.type, TensorType) else TILE
+        return context.emit(self.replace(level=level))
+
+    @property
+    def is_expanded(self) -> bool:
+        """Into a tensor in DDR every element is put for itself."""
+        return isinstance(self.dst.type, TensorType)
+
+    def expand(self, to: Expansion) -> Scalar:
+        def one(i: Scalar, j: Scalar, out: Value) -> tuple[Value]:
+            return (put(to, out, _masked_index(self, i, j), element(to, self.src, (i, j))),)
+
+        return each(to, *rows_and_columns(self.src), (self.dst,), one)[0]
 
 
 class ScatterUpdate(Op, name="scatter_update", writes="input"):
@@ -261,11 +277,12 @@ class ScatterUpdate(Op, name="scatter_update", writes="input"):
 
     def expand(self, to: Expansion) -> Scalar:
         b, s = rows_and_columns(self.index)
+        src = in_vector_memory(to, self.src)
         columns = meaning_of(self.src.type)[-1]
 
         def one(i: Scalar, j: Scalar, out: Value) -> tuple[Value]:
             index = index_at(to, self.index, (i, j))
-            row = rows_at(to, self.src, binary(ADD, binary(MUL, i, s), j), (i, j), columns)
+            row = rows_at(to, src, binary(ADD, binary(MUL, i, s), j), (i, j), columns)
             return (put_rows_at(to, out, row, index),)
 
         return each(to, b, s, (self.input,), one)[0]
@@ -349,12 +366,12 @@ class MScatter(Op, name="mscatter", levels=(TILE,), writes="output_tensor"):
 
     def expand(self, to: Expansion) -> Scalar:
         rows, columns = rows_and_columns(self.src)
-        start = (self.output_tensor,)
+        start, src = (self.output_tensor,), in_vector_memory(to, self.src)
         if self.by_rows:
 
             def row(i: Scalar, out: Value) -> tuple[Scalar]:
                 where = (0, i) if physical_of(self.idx.type)[0] == 1 else (i, 0)
-                return (put_row(to, out, row_of(to, self.src, i, 0, columns), index_at(to, self.idx, where)),)
+                return (put_row(to, out, row_of(to, src, i, 0, columns), index_at(to, self.idx, where)),)
 
             return to.loop(rows, start, row)[0]
 

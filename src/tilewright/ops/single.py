@@ -13,8 +13,8 @@ from tilewright.ir.expansion import Body, Expansion
 from tilewright.ir.op import Op, Work
 from tilewright.ir.scalar import BinaryKind, Scalar, Shape, Value, binary, cast
 from tilewright.ir.types import TensorType, TileType
-from tilewright.ops.common import TENSOR, TILE, elements_of, meaning_of, physical_of
-from tilewright.ops.movement import Load, Store
+from tilewright.ops.common import TENSOR, TILE, VEC, elements_of, meaning_of, physical_of
+from tilewright.ops.movement import Load, Move, Store
 from tilewright.ops.parts import Assemble, Read, Write
 from tilewright.ops.shape import Slice
 
@@ -64,6 +64,13 @@ def put_row(to: Expansion, array: Value, part: Value, row: Scalar, column: Scala
     if isinstance(array.type, TensorType):
         return to.op(Store(part, (row, column), array, span=array.span), array.name)
     return to.op(Assemble(array, part, (row, column), level=TILE, span=array.span), array.name)
+
+
+def in_vector_memory(to: Expansion, array: Value) -> Value:
+    """A tile where its elements can be reached one by one; a tensor in DDR as it is."""
+    if isinstance(array.type, TensorType):
+        return array
+    return to.op(Move(array, VEC, span=array.span), array.name)
 
 
 def unravelled(flat: Scalar, columns: Scalar) -> Shape:

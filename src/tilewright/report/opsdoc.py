@@ -18,6 +18,9 @@ from tilewright.ir.op import Expanded, Field, FromAttribute, Inherit, Level, Op,
 
 PAGE = Path(__file__).parents[3] / "docs" / "ops.md"
 
+COVERAGE = "## Coverage"
+"""The heading of the last section, which tests/ops/test_walk.py writes."""
+
 HEADER = """\
 # Operations
 
@@ -56,7 +59,13 @@ def page() -> str:
         rows = "".join(_row(cls) for cls in classes)
         meanings = "\n".join(_meaning(cls) for cls in classes)
         sections.append(f"## {family.capitalize()}\n\n{intro}\n\n{TABLE_HEAD}{rows}\n{meanings}\n")
-    return "\n".join(sections)
+    return "\n".join([*sections, *_coverage()])
+
+
+def _coverage() -> list[str]:
+    """What the tests wrote at the end of the page: which operation runs where."""
+    _, mark, rest = PAGE.read_text().partition(COVERAGE) if PAGE.exists() else ("", "", "")
+    return [mark + rest] if mark else []
 
 
 def _row(cls: type[Op]) -> str:

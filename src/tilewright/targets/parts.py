@@ -264,7 +264,7 @@ class DTypeRules:
     def vector_dtypes(self, kind: str, scalar: bool = False) -> frozenset[DType]:
         """Element types of vector work of `kind` (``scalar``: one operand is a scalar). A kind without a rule of its
         own follows that of ``scalar`` forms, then its price class, then ``arithmetic``, then all that is held."""
-        if kind in ("move", "none"):
+        if kind in ("move", "none", "scalar"):  # a single element is what the tile holds
             return self.held
         names = [f"scalar_{kind}", "scalar"] if scalar else []
         for name in (*names, kind, PRICE_OF_KIND.get(kind, kind), "arithmetic"):

@@ -87,12 +87,16 @@ class _Storage:
         self.anywhere: frozenset[str] = frozenset()
         self.neighbours: dict[str, tuple[str, ...]] = {}
         self.beside: frozenset[str] = frozenset()
+        self.constants: dict[str, int] = {}
         self.bitcasts: set[tuple[int, frozenset[str]]] = set()
         """for each address, the pairs of types between which a tile there is reinterpreted"""
 
     def collect(self, function: Function) -> None:
         for op in walk(function.body):
             kind = op.result_types[0] if op.result_types else None
+            value = op.attributes.get("value")
+            if op.name == "arith.constant" and isinstance(value, int):
+                self.constants[op.results[0]] = value
             if op.name == "pto.alloc_tile" and isinstance(kind, TileType):
                 start = self.addresses.get(id(op))
                 key = f"{op.results[0]}@{op.line}"
@@ -177,11 +181,16 @@ class _Storage:
         trip on, since a guard inside it may well skip the read that precedes them."""
         kept = self.anywhere
         self.anywhere = kept | {name for region in op.regions for inner in walk(region) for name in inner.outs}
-        for _ in range(2):
+        bounds = [self.constants[name] for name in op.operands[:2] if name in self.constants]
+        runs = op.name == "scf.for" and len(bounds) == 2 and bounds[0] < bounds[1]
+        for trip in range(2):
             after = state.copy()
             for region in op.regions:
                 after = self.region(region, after)
-            state.join(after)
+            if trip == 0 and runs:
+                state = after
+            else:
+                state.join(after)
         self.anywhere = kept
         return state
 

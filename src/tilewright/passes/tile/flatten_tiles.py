@@ -100,7 +100,9 @@ class _Flattener(Rewriter):
         assert isinstance(old, TileType)
         kind = flat_type(old)
         name, span = stmt.target.name, stmt.span
-        whole = self.let(Create(kind.shape, kind.dtype, kind.space, level=Level.TILE, span=span), name, span)
+        valid = None if kind.valid == kind.shape else kind.valid
+        room = Create(kind.shape, kind.dtype, kind.space, None, valid, level=Level.TILE, span=span)
+        whole = self.let(room, name, span)
         row: Scalar = 0
         for move in moves:
             part = self.let(move.with_operands(self.get), name, span)

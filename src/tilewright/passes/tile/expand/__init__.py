@@ -10,15 +10,20 @@ Ensures: no operation is left whose class states `expand`. On a target that is p
          operation either whose class says of that text that it has no instruction for it (`Expanded`): an elementwise
          one becomes instructions on whole tiles where its expression can be spelled by them, and else, as every
          other, a loop that reads and writes single elements. The plan has a hint with the cost of each such loop.
+         So does, there, what writes into a tile from a place on that no part of a tile can start at, and a conversion
+         between integers for which there is no chain of instructions.
 Refuses: what an operation's own `expand` refuses.
 
 Tiles may have any number of dimensions: the pass comes before they are flattened."""
 
 from __future__ import annotations
 
+from tilewright.analysis.casts import cast_chain
 from tilewright.analysis.hints import PerfHint
 from tilewright.errors import TilewrightError
+from tilewright.ir.dtypes import BOOL
 from tilewright.ir.function import Program
+from tilewright.ir.loops import Elementwise, Special, Update
 from tilewright.ir.nodes import Let
 from tilewright.ir.op import Expanded, Op
 from tilewright.ir.scalar import Scalar, Value
@@ -29,6 +34,8 @@ from tilewright.passes.tile.expand.instructions import by_instruction
 from tilewright.passes.tile.expand.plan import ExpansionPlan
 from tilewright.targets import Target
 
+UNIT = 32
+"""Bytes to a multiple of which a part of a tile must start in the text."""
 __all__ = ["ExpansionPlan", "expand", "plan_expansion"]
 
 
@@ -76,11 +83,14 @@ class _Expander(Builder):
         assert isinstance(new, Value)
         return new
 
+    def plain(self, op: Op, name: str | None = None) -> Value:
+        return super().op(op, name)
+
     def made(self, op: Op) -> Scalar:
         """What stands for the result of `op`."""
-        if op.is_expanded:
+        if op.is_expanded or (isinstance(op.loops, Special) and type(op).expand is not Op.expand):
             return op.expand(self)
-        whole = by_instruction(op, self)
+        whole = None if _has_no_chain(op, self.target) else by_instruction(op, self)
         return by_element(op, self) if whole is None else whole
 
 
@@ -88,8 +98,33 @@ def is_expanded(op: Op, target: Target) -> bool:
     """Whether `op` is replaced on `target`."""
     if op.is_expanded:
         return True
+    if target.pto_arch is not None and (_cuts_a_unit(op) or _has_no_chain(op, target)):
+        return True
     spelled = op.spelling.pto_scalar if op.is_scalar_form and op.spelling.pto_scalar is not None else op.spelling.pto
     return target.pto_arch is not None and isinstance(spelled, Expanded)
+
+
+def _cuts_a_unit(op: Op) -> bool:
+    """Whether an update writes into a tile from a place on that no part of a tile can start at."""
+    if not isinstance(op.loops, Update):
+        return False
+    kind = getattr(op, op.loops.target).type
+    if not isinstance(kind, TileType) or kind.dtype is BOOL:
+        return False
+    along = -2 if kind.rank > 1 and kind.shape[-1] == 1 else -1  # the elements of a column lie together
+    offsets = [access.offsets[along] for access in op.accesses() if access.writes]
+    return any(isinstance(offset, int) and offset * kind.dtype.nbytes % UNIT for offset in offsets)
+
+
+def _has_no_chain(op: Op, target: Target) -> bool:
+    """Whether an operation converts between element types between which no chain of instructions does."""
+    if not op.converts or not isinstance(op.loops, Elementwise):
+        return False
+    ((_, source),) = op.operand_items()
+    made = op.infer()
+    if BOOL in (source.dtype, made.dtype) or not isinstance(made, TileType):
+        return False
+    return source.dtype.is_integer and made.dtype.is_integer and cast_chain(source.dtype, made.dtype, target) is None
 
 
 def _hint(op: Op, stmt: Let, elements: int) -> PerfHint:

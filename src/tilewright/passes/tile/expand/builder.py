@@ -49,7 +49,8 @@ class Builder(Rewriter):
             return self.op(Create(kind.shape, kind.dtype, level=Level.TENSOR, span=self.span))
         assert isinstance(kind, TileType)
         valid = None if kind.valid == kind.shape else kind.valid
-        return self.op(Create(kind.shape, kind.dtype, self.space, None, valid, level=Level.TILE, span=self.span))
+        space = kind.space or self.space
+        return self.op(Create(kind.shape, kind.dtype, space, None, valid, level=Level.TILE, span=self.span))
 
     def placed(self, value: Value, kind: Type) -> Value:
         """`value` as a value of type `kind`, where that only says more about the place of what was made last."""
