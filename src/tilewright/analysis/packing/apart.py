@@ -48,8 +48,7 @@ def pack_apart(items: Sequence[Item], wishes: np.ndarray, base: Addresses, capac
     strict.conflicts = hard | wishes
     bound = max(problem.bound, heaviest_clique([item.size for item in items], strict.conflicts))
     if bound <= capacity:
-        placed = [(strict.place(order), order) for order in strict.standard()]
-        best, order = min(placed, key=lambda found: peak_of(items, found[0]))
+        best, order = strict.best(bound)
         best = strict.improve(order, best, bound, budget)
         if peak_of(items, best) <= capacity and not broken(items, wishes, best):
             return Apart(best, 0, bound)

@@ -99,6 +99,17 @@ class Orders:
         yield sorted(everything, key=lambda i: (first[i], -last[i], -size[i]))
         yield sorted(everything, key=lambda i: (-last[i], first[i], -size[i]))
 
+    def best(self, goal: int) -> tuple[Addresses, list[int]]:
+        """What the best of the standard orders gives, and that order; the first that reaches `goal` will do."""
+        tried: list[tuple[int, Addresses, list[int]]] = []
+        for order in self.standard():
+            addresses = self.place(order)
+            tried.append((peak_of(self.items, addresses), addresses, order))
+            if tried[-1][0] <= goal:
+                break
+        _, addresses, order = min(tried, key=lambda found: found[0])
+        return addresses, order
+
     def improve(self, order: Sequence[int], addresses: Addresses, goal: int, budget: int) -> Addresses:
         """Orders made from `order` until the peak is `goal`, or `budget` placements are spent: what lies above the
         best peak so far goes forward. Deterministic."""
