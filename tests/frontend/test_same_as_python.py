@@ -84,7 +84,7 @@ class Source:
 
     def statement(self, depth: int) -> list[str]:
         self.budget -= 1
-        kinds = ("simple", "if", "else", "for", "while", "at", *(("jump", "jump") if self.loops else ()))
+        kinds = ("simple", "if", "else", "for", "while", "at", *(("jump", "jump") if self.loops else ("leave",)))
         kind = self.pick(*kinds) if depth < 3 and self.budget > 0 else "simple"
         match kind:
             case "if":
@@ -106,6 +106,8 @@ class Source:
                     *self.body(depth),
                     f"    {self.pick('break', 'continue')}",
                 ]
+            case "leave":
+                return [f"if {self.number()} < {self.number()}:", *self.body(depth), f"    {END[0]}"]
             case "at":
                 return ["with pl.at(level=pl.Level.CORE_GROUP):", *self.body(depth)]
             case _:

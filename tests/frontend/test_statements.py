@@ -445,6 +445,7 @@ def test_every_statement_knows_its_line_and_column() -> None:
         ("for i in range(4):\n    out[:] = a", LanguageError, "a loop runs over a range of the language"),
         ("a + b", LanguageError, "this value is not used"),
         ("x, y = a + b", LanguageError, "2 names, and not as many values"),
+        ("def g(x):\n    return x\nout[:] = a", LanguageError, "a nested function is not part"),
         ("out[:] = a\nbreak", LanguageError, "break outside of a loop"),
         ("for i in pl.spmd(4):\n    break", LanguageError, "have no order"),
         ("with open('x'):\n    out[:] = a", UndefinedNameError, "'open' is used before"),

@@ -189,7 +189,7 @@ def call_builtin(context: Context, name: str, arguments: Arguments) -> object:
 
 
 _INSTEAD = {
-    "print": "use pl.static_print for what is known when the kernel is compiled",
+    "print": "pl.print shows values in kernel.reference(...); pl.static_print, what is known when it is compiled",
     "abs": "use pl.abs on tensors and tiles",
     "int": "use pl.cast(x, pl.INT32)",
     "float": "use pl.cast(x, pl.FP32)",

@@ -17,6 +17,7 @@ it, so that liveness and the joining of paths need no case for jumps.
 from __future__ import annotations
 
 import ast
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -98,7 +99,7 @@ def with_one_return(
     """A function's body and its final `return`, where others stood in branches and sections: each gives its values to
     names, and the last statement returns those. Raises `ReturnError` for one in a loop, and unless all paths return
     as much."""
-    early = [node for stmt in body for node in ast.walk(stmt) if isinstance(node, ast.Return)]
+    early = [node for stmt in body for node in _returns(stmt)]
     if not early:
         return [*body], last
     whole, returns = _Returns(file).block([*body, *([last] if last is not None else [])])
@@ -117,6 +118,17 @@ def with_one_return(
         return whole, None
     value = names[0] if len(names) == 1 else ast.copy_location(ast.Tuple(names, ast.Load()), at)
     return whole, ast.copy_location(ast.Return(value), at)
+
+
+def _returns(stmt: ast.stmt) -> Iterator[ast.Return]:
+    """The returns of a statement, without those of functions that it defines."""
+    todo: deque[ast.AST] = deque([stmt])
+    while todo:
+        node = todo.popleft()
+        if isinstance(node, ast.Return):
+            yield node
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            todo.extend(ast.iter_child_nodes(node))
 
 
 def _values(node: ast.Return) -> list[ast.expr]:
@@ -270,7 +282,7 @@ class _Returns:
         for index, stmt in enumerate(body):
             if isinstance(stmt, ast.Return):
                 return [*out, *(_set(f"result.{i}", value, value) for i, value in enumerate(_values(stmt)))], True
-            inside = next((node for node in ast.walk(stmt) if isinstance(node, ast.Return)), None)
+            inside = next(_returns(stmt), None)
             if inside is None:
                 out.append(stmt)
                 continue

@@ -67,8 +67,8 @@ def _first_line(context: Context, node: ast.stmt) -> Span:
 
 _UNSUPPORTED: dict[type[ast.stmt], tuple[str, str]] = {
     ast.Try: ("try", "kernels raise nothing; check with if"),
-    ast.Raise: ("raise", "check before the kernel runs, or with pl.static_assert"),
-    ast.Assert: ("assert", "use pl.static_assert for what is known when the kernel is compiled"),
+    ast.Raise: ("raise", "check before the kernel runs, or with pl.static_assert or pl.assert_"),
+    ast.Assert: ("assert", "pl.assert_ checks in kernel.reference(...), pl.static_assert when it is compiled"),
     ast.FunctionDef: ("a nested function", "define it outside with @pl.jit.inline"),
     ast.ClassDef: ("a class", "define it outside the kernel"),
     ast.Import: ("import", "import outside the kernel"),
