@@ -104,7 +104,7 @@ def _check_function(
     bounds = check_bounds(function, names, done)
     done[function.name] = (function, bounds)
     _note(verdict, "bounds", bounds.notes)
-    _note(verdict, "parallel", check_parallel_loops(function))
+    _note(verdict, "parallel", check_parallel_loops(function, target))
     if placed:
         _note(verdict, "coverage", check_coverage(function))
     claim = None if certificate is None else certificate.function(function.name)

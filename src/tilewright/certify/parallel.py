@@ -2,7 +2,9 @@
 
 Items run on several cores at once and in any order. For each tensor that the loop writes, every access is compared
 with what any earlier trip did there, one of the two writing; both ways round, that is every pair of trips. Additions
-that the machine makes in one piece (atomic) may meet each other.
+that the machine makes in one piece (atomic) may meet each other. So may trips that one core runs one after another:
+the trips of a loop at the top of a function are dealt out to the cores in turn, and what a core's own trips leave to
+each other is a matter of order.
 """
 
 from __future__ import annotations
@@ -10,8 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tilewright.certify.affine import Place, Sum, greatest, least
-from tilewright.certify.facts import written_tensor
-from tilewright.certify.regions import Box, Homes, apart, known_of
+from tilewright.certify.facts import engine_of, written_tensor
+from tilewright.certify.regions import Box, Homes, apart, apart_across, known_of
 from tilewright.certify.render import spelled_box
 from tilewright.certify.verdict import Notes
 from tilewright.ir.dtypes import INDEX
@@ -21,6 +23,10 @@ from tilewright.ir.op import Op
 from tilewright.ir.scalar import Scalar, Value, substitute
 from tilewright.ir.storage import roots_of
 from tilewright.ir.types import TensorType
+from tilewright.targets import Target
+
+CORE = "core"
+"""The attribute of a function that names the kind of core which runs it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,18 +39,30 @@ class _Touch:
     place: Place
 
 
-def check_parallel_loops(function: Function) -> Notes:
+def check_parallel_loops(function: Function, target: Target) -> Notes:
     """Every pair of accesses of different trips of every parallel loop."""
     notes = Notes(function.name)
     if any(isinstance(stmt, For) and stmt.kind is LoopKind.PARALLEL for stmt in function.walk()):
-        _Walker(function, notes).run()
+        _Walker(function, notes, blocks_of(function, target)).run()
     return notes
 
 
+def blocks_of(function: Function, target: Target) -> int:
+    """How many cores of `target` take the trips of a parallel loop of `function`: those of the kind that runs it, or
+    clusters with one of each kind."""
+    stated = function.attr(CORE)
+    units = (engine_of(stmt, target) for stmt in function.walk() if isinstance(stmt, Let))
+    kinds = {unit.core for unit in units if unit is not None and unit.core is not None}
+    if stated is not None or len(kinds) == 1:
+        return target.cores.get(str(stated or next(iter(kinds))), 1)
+    return min(target.cores.values()) if kinds else 1
+
+
 class _Walker:
-    def __init__(self, function: Function, notes: Notes) -> None:
+    def __init__(self, function: Function, notes: Notes, blocks: int) -> None:
         self.function = function
         self.notes = notes
+        self.blocks = blocks
         self.roots = roots_of(function)
         self.homes = Homes(function)
         self.known = known_of(function)
@@ -95,6 +113,8 @@ class _Walker:
                 self.touches.append(_Touch(stmt, root, access.writes, atomic, box, place))
 
     def loop(self, loop: For, touches: list[_Touch]) -> None:
+        if loop.trip_count is not None and loop.trip_count < 2:
+            return
         written = {touch.root for touch in touches if touch.writes}
         shared = [t for t in touches if t.root in written and not self.homes.changes(t.root, loop)]
         self.notes.count += len(shared)
@@ -121,7 +141,11 @@ class _Walker:
         loops = other.place.loops
         for inner in reversed(loops[loops.index(loop) + 1 :]):
             box = self.homes.any_trip(box, inner)
-        return apart(now.box, self.homes.earlier(box, loop), now.place, self.known)
+        earlier = self.homes.earlier(box, loop)
+        if apart(now.box, earlier, now.place, self.known):
+            return True
+        dealt = self.blocks > 1 and loop in self.function.body
+        return dealt and apart_across(now.box, earlier, now.place, self.known, loop, self.blocks)
 
 
 # --- at a glance --------------------------------------------------------------------------------------------------

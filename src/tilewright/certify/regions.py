@@ -129,9 +129,24 @@ def apart(a: Box, b: Box, place: Place, known: Known) -> bool:
     return _share_nothing(a, b, around, known)
 
 
-def _share_nothing(a: Box, b: Box, around: Place, known: Known) -> bool:
+def apart_across(a: Box, b: Box, place: Place, known: Known, loop: For, blocks: int) -> bool:
+    """Whether the present trip, whose box is `a`, misses what an earlier trip of `loop` touched, `b`, unless both run
+    on one of `blocks` that take the trips in turn, and so one after the other."""
+    own = (each for each in b.loops if not isinstance(each.stop, int) and loop.iv in values_in(each.stop))
+    earlier = next((each.iv for each in own), None)  # the one that stays below the present trip
+    if earlier is None or not isinstance(loop.step, int):
+        return False
+    around = Place((*place.loops, *a.loops, *b.loops), place.guards)
+    return _share_nothing(a, b, around, known, (loop.iv, earlier, blocks * loop.step))
+
+
+def _share_nothing(a: Box, b: Box, around: Place, known: Known, turn: tuple[Value, Value, int] | None = None) -> bool:
+    """Whether no element is in both. `turn`: two loop variables that are not a multiple of so much apart."""
     text = SetText()
     where = text.place(around, guarded=True)
+    if turn is not None:
+        one, two = (text.text(value) for value in turn[:2])
+        where.append(f"({one} - {two}) mod {turn[2]} != 0")
     elements = tuple(f"x{axis}" for axis in range(len(a.offsets)))
     for box in (a, b):
         for element, low, size in zip(elements, box.offsets, box.extents, strict=True):
