@@ -17,12 +17,11 @@ it, so that liveness and the joining of paths need no case for jumps.
 from __future__ import annotations
 
 import ast
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from tilewright.errors import LanguageError, ReturnError
 from tilewright.frontend.syntax import span_of
@@ -120,15 +119,14 @@ def with_one_return(
     return whole, ast.copy_location(ast.Return(value), at)
 
 
-def _returns(stmt: ast.stmt) -> Iterator[ast.Return]:
+def _returns(stmt: ast.AST) -> Iterator[ast.Return]:
     """The returns of a statement, without those of functions that it defines."""
-    todo: deque[ast.AST] = deque([stmt])
-    while todo:
-        node = todo.popleft()
-        if isinstance(node, ast.Return):
-            yield node
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
-            todo.extend(ast.iter_child_nodes(node))
+    if isinstance(stmt, ast.Return):
+        yield stmt
+    elif not isinstance(stmt, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        for part in ("body", "handlers", "orelse", "finalbody", "cases"):
+            for inner in cast("list[ast.AST]", getattr(stmt, part, ())):
+                yield from _returns(inner)
 
 
 def _values(node: ast.Return) -> list[ast.expr]:
