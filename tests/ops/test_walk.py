@@ -18,13 +18,15 @@ from ops.test_meaning import EPSILON, as_dtype
 from ops.test_meaning import test_meaning as check_meaning
 from ops.walking import Run, run_of
 
+import tilewright as tw
 from tilewright.codegen.native import compile_native
 from tilewright.codegen.pto.check import check
 from tilewright.codegen.pto.emulate import launch
 from tilewright.codegen.pto.writer import emit_pto
 from tilewright.compiler import UNPLACED, lower
-from tilewright.errors import TilewrightError
+from tilewright.errors import LanguageError, TilewrightError
 from tilewright.frontend.names import ALIASES
+from tilewright.frontend.refused import REFUSED
 from tilewright.ir.dtypes import DType
 from tilewright.ir.op import Level, Op, registry
 from tilewright.report.opsdoc import PAGE
@@ -189,3 +191,22 @@ def test_the_page_says_so(request: pytest.FixtureRequest) -> None:
     if request.config.getoption("--bless"):
         PAGE.write_text(before.rstrip() + "\n\n" + section())
     assert PAGE.read_text() == before.rstrip() + "\n\n" + section(), "run: pytest tests/ops/test_walk.py --bless"
+
+
+@pytest.mark.parametrize("name", [f"tile.{name}" for name in table()["refused"]["names"]])
+def test_what_is_not_supported_says_so_by_name(name: str) -> None:
+    """Not as a misspelling of something else."""
+    assert len(REFUSED[name]) > 20
+    text = f"""
+import tilewright.language as pl
+
+@pl.program(entry="main")
+class Program:
+    @pl.function(type=pl.FunctionType.InCore)
+    def main(self, x: pl.Tensor[[4, 8], pl.FP32]):
+        y = pl.{name}(x)
+"""
+    with pytest.raises(LanguageError) as refused:
+        tw.parse(text)
+    assert name in refused.value.message
+    assert refused.value.help == REFUSED[name]

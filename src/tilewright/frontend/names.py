@@ -14,6 +14,7 @@ from typing import Any, cast
 from tilewright import ops
 from tilewright.errors import UnknownDTypeError, UnknownOpError
 from tilewright.frontend.bindings import Kernel, LanguageName
+from tilewright.frontend.refused import REFUSED
 from tilewright.ir.dtypes import BY_NAME, DType
 from tilewright.ir.op import Level, registry
 from tilewright.text.names import ENUMS, enum_member, spell_member
@@ -53,7 +54,7 @@ ALIASES: dict[str, tuple[str, Level | None]] = {
 """Names that stand for an operation under another name, and the form that they fix."""
 
 _BY_CORE = "use pl.at(level=pl.Level.CORE_GROUP); the compiler tells the work of the two kinds of core apart"
-UNSUPPORTED_WORDS = {"section_cube": _BY_CORE, "section_vector": _BY_CORE}
+UNSUPPORTED_WORDS = {"section_cube": _BY_CORE, "section_vector": _BY_CORE, **REFUSED}
 
 
 def member(name: LanguageName, attribute: str) -> object | None:

@@ -167,8 +167,8 @@ class BatchOp(Op):
     def product_of(self, to: Expansion, lhs: Value, rhs: Value, number: int) -> Value:
         """Product `number`, of two dimensions."""
         whole = (to.op(Move(batch, MAT, span=self.span), batch.name) for batch in (lhs, rhs))
-        matrices = [self.one_of(to, batch, number) for batch in whole]
-        return to.op(Move(to.op(Matmul(*matrices, level=TILE, span=self.span)), VEC, span=self.span))
+        left, right = (self.one_of(to, batch, number) for batch in whole)
+        return to.op(Move(to.op(Matmul(left, right, level=TILE, span=self.span)), VEC, span=self.span))
 
     def macs(self, lhs: Value, rhs: Value) -> Work:
         """What all products cost."""

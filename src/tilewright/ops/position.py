@@ -43,7 +43,7 @@ class PositionOp(Op):
     lowering = Needs(tile=VEC)
     dtypes = NUMBERS
     spelling = Spelling(pto=Expanded("a loop over single elements"))
-    loops = Special("valid rows (columns), 1", rowwise=True)
+    loops = Special("valid rows, 1", rowwise=True)
 
     def infer(self) -> Type:
         check_operands(self)
@@ -110,10 +110,12 @@ class ColArgmax(PositionOp, name="col_argmax", result_space=VEC):
     """``out[0, j]`` is the least i with the largest ``tile[i, j]``."""
 
     axis = 0
+    loops = Special("1, valid columns")
 
 
 class ColArgmin(PositionOp, name="col_argmin", result_space=VEC):
     """``out[0, j]`` is the least i with the smallest ``tile[i, j]``."""
 
     axis = 0
+    loops = Special("1, valid columns")
     better = BinaryKind.LT

@@ -114,8 +114,7 @@ class Scatter(Op, name="scatter", writes="dst"):
         return next_version(self.dst.type)
 
     def _put(self, dst: Array, src: Array, indexes: Array) -> Array:
-        found: tuple[Array, Array] = tuple(np.indices(src.shape))
-        rows, columns = found
+        rows, columns = (np.asarray(axis) for axis in np.indices(src.shape))
         if self.along is None:
             pitch = columns_of(self.dst)
             assert isinstance(pitch, int)

@@ -70,7 +70,7 @@ class Sort32(Op, name="sort32", result_space=VEC):
     lowering = Needs(src=VEC, idx=VEC)
     dtypes = (FP32,)
     spelling = Spelling(pto=ONE_BY_ONE)
-    loops = Special("rows, twice the columns")
+    loops = Special("rows, twice the columns", rowwise=True)
 
     def infer(self) -> Type:
         check_operands(self)

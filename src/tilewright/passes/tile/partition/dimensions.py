@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from tilewright.analysis.spaces import index_of, tile_operands
 from tilewright.ir.dtypes import INDEX
-from tilewright.ir.loops import Contract, Elementwise, Index, Map, Reduce
+from tilewright.ir.loops import Contract, Elementwise, Index, Map, Reduce, Special
 from tilewright.ir.nodes import Let
 from tilewright.ir.op import Op
 from tilewright.ir.scalar import Scalar, Shape, Value
@@ -134,6 +134,8 @@ def _relate(found: Dimensions, stmt: Let, op: Op) -> None:
             found.summed.setdefault((tiles[0], along), []).append(stmt)
         case Contract() as form:
             _relate_product(found, stmt, op, form)
+        case Special(rowwise=True) if op.writes is None and isinstance(made.type, TileType):
+            _relate_rows(found, made, tiles, reason)
         case Index() as form if len(tiles) == 1 and op.writes is None:
             _relate_map(found, made, tiles[0], op, form, reason)
         case _:
@@ -143,6 +145,18 @@ def _relate(found: Dimensions, stmt: Let, op: Op) -> None:
 def _hold_all(found: Dimensions, made: Value, tiles: list[Value], reason: str) -> None:
     for value in (*tiles, *((made,) if isinstance(made.type, TileType) else ())):
         found.hold(value, reason)
+
+
+def _relate_rows(found: Dimensions, made: Value, tiles: list[Value], reason: str) -> None:
+    """Each row of the result is made of the same row of each operand; one that is no such row is held."""
+    rows = tile_of(made).shape[0]
+    for value in tiles:
+        kind = tile_of(value)
+        alike = kind.rank == tile_of(made).rank == 2 and kind.shape[0] == rows
+        if alike:
+            found.tie((made, 0), (value, 0))
+        found.hold(value, reason, tuple(range(int(alike), kind.rank)))
+    found.hold(made, reason, tuple(range(1, tile_of(made).rank)))
 
 
 def _relate_fill(found: Dimensions, made: Value, op: Op, reason: str) -> None:
