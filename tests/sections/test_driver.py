@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sections.kernels import CASES, five, gated, in_a_loop, ints, kept, softmax, two_products, two_readers
-from sections.tiled import Blocks, Epilogue, Rows
+from sections.tiled import Blocks, Deep, Epilogue, Rows
 from support import exact_ints
 
 import tilewright.language as pl
@@ -225,15 +225,15 @@ def test_blocks_in_the_same_order_are_joined(target: str) -> None:
     np.testing.assert_array_equal(values[2], (values[0] + values[1]) * 2)
 
 
-def test_an_epilogue_over_a_grid_is_joined_where_the_engines_meet() -> None:
+@pytest.mark.parametrize("owner", [Epilogue, Deep])
+def test_an_epilogue_over_a_grid_is_joined_where_the_engines_meet(owner: Any) -> None:
+    a, b = (param.value.type.shape for param in owner.program.main.params[:2])
     for name, count in (("ascend950", 1), ("host", 1), ("ascend910b", 2)):
         machine = load_target(name)
-        joined = lower(Epilogue.program, machine, after="forward_plans")  # type: ignore[attr-defined]
+        joined = lower(owner.program, machine, after="forward_plans")
         assert len(calls(joined)) == count
-        values = [
-            exact_ints((128, 64), np.float16), exact_ints((64, 128), np.float16, 1), np.zeros((128, 128), np.float32)
-        ]  # fmt: skip
-        interpret(lower(Epilogue.program, machine), values)  # type: ignore[attr-defined]
+        values = [exact_ints(a, np.float16), exact_ints(b, np.float16, 1), np.zeros((128, 128), np.float32)]
+        interpret(lower(owner.program, machine), values)
         product = values[0].astype(np.float32) @ values[1].astype(np.float32)
         np.testing.assert_array_equal(values[2], np.maximum(product, 0))
 

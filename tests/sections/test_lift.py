@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sections.kernels import CASES
-from sections.tiled import Blocks, Epilogue, Rows
+from sections.tiled import Blocks, Deep, Epilogue, Rows
 
 from tilewright import parse
 from tilewright.compiler import lower
@@ -64,7 +64,7 @@ def test_lowering_what_was_lifted_gives_it_back(name: str) -> None:
         assert again == tensors_first(function)
 
 
-@pytest.mark.parametrize("owner", [Blocks, Epilogue, Rows])
+@pytest.mark.parametrize("owner", [Blocks, Deep, Epilogue, Rows])
 def test_a_grid_comes_back_with_its_items(owner: type) -> None:
     for function in sections_of(owner.program):  # type: ignore[attr-defined]
         section = lifted(function, Phase.TILED)
@@ -189,3 +189,30 @@ def test_a_section_without_statements_is_not_lowered() -> None:
     bare = replace(section, stages=tuple(replace(stage, body=None) for stage in section.stages))
     found = lowered(bare)
     assert isinstance(found, Refusal) and found.reason == NoBody(0)
+
+
+def test_a_loop_along_k_adds_to_one_buffer() -> None:
+    section = lifted(sections_of(Deep.program)[0], Phase.TILED)
+    loop = section.work.k_loop
+    assert loop is not None and loop.accumulator is not None and section.trips == (3,) == (section.work.k_tiles,)
+    assert section.buffers[loop.accumulator].kind is MemorySpace.ACC
+    inside = [stage for stage in section.stages if stage.in_loop]
+    assert len(inside) == 3 and inside[-1].outs == (loop.accumulator,) and loop.accumulator in inside[-1].ins
+    load = inside[0].kind
+    assert isinstance(load, Load) and load.num_blocks == 3
+    tiles = load.pattern.tiles_at((2,), (1, 3))
+    assert tiles is not None and [tile.offsets for tile in tiles] == [(32, 64), (32, 128), (32, 192)]
+
+
+def test_what_is_cut_at_an_edge_that_is_not_the_tensors_is_known_at_run_time_only() -> None:
+    text = """
+for i, (o,) in pl.parallel(0, 64, 32, init_values=(out,)):
+    t = pl.tile.load(x, [i, 0], [32, 64], valid_shape=[pl.min(32, EDGE - i), 64])
+    o_1 = pl.tile.store(pl.tile.exp(t), [i, 0], o)
+    o_2 = pl.yield_(o_1)
+return o_2"""
+    patterns: list[type] = []
+    for edge in ("64", "60"):
+        loads = [stage.kind for stage in lifted(body(text.replace("EDGE", edge)), Phase.TILED).stages]
+        patterns += [type(kind.pattern) for kind in loads if isinstance(kind, Load)]
+    assert patterns == [AffinePattern, OpaquePattern]

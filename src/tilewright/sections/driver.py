@@ -10,6 +10,7 @@ Refuses nothing: what is not joined goes through DDR as before, and the plan say
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from math import prod
@@ -364,7 +365,7 @@ class _Block:
         """The members as one section that compiles and is not slower than they are apart; where groups of them have
         been joined already, the prices of these `parts` together must not be exceeded either."""
         driver = self.driver
-        section = fold([self.member(n, members) for n in members], self.origins, driver.target)
+        section = fold(self.group_of(members), self.origins, driver.target)
         if isinstance(section, Refusal):
             return section
         alone = [driver.judge(driver.program.function(self.units[n].call.callee)) for n in members]
@@ -387,18 +388,21 @@ class _Block:
             return Refusal("S11", Slower(limit, price), section.name)
         return _Joined(section, function, price, price if apart is None else apart)
 
-    def member(self, n: int, members: list[int]) -> Member:
-        """A unit, with those of its stores live that are needed outside of the group, or on which others build."""
-        unit = self.units[n]
+    def group_of(self, members: list[int]) -> list[Member]:
+        """The units, with those of their stores live that are needed outside of the group, or on which others build."""
         inside = set(members)
-        live = frozenset(
-            name
-            for name in unit.member.stores
-            if (root := self.roots[unit.tensors[name]]) not in self.local
-            or self.uses.get(root, set()) - inside
-            or any(name in self.units[m].member.stores for m in inside - {n})
-        )
-        return replace(unit.member, live=live)
+        units = {n: self.units[n].member for n in members}
+        stores = Counter(name for member in units.values() for name in member.stores)
+        found: list[Member] = []
+        for n, member in units.items():
+            roots = {name: self.roots[self.units[n].tensors[name]] for name in member.stores}
+            live = frozenset(
+                name
+                for name, root in roots.items()
+                if root not in self.local or self.uses.get(root, set()) - inside or stores[name] > 1
+            )
+            found.append(replace(member, live=live))
+        return found
 
     # --- the end ---
     def report(self, hands: list[_Hand], sections: dict[int, _Joined]) -> None:

@@ -6,9 +6,10 @@
         y_out_1 = pl.tile.store(y, [0, 0], y_out)
         return y_out_1
 
-A section is straight-line code of loads, computations and stores; or one parallel loop around such code, whose trips
-are its items. Each stage keeps its one statement; scalars are spelled out where they are used. What is loaded and
-stored again goes through a stage of its own that does nothing, since a join looks for readers that compute.
+A section is straight-line code of loads, computations and stores, with at most one loop along K that adds to one tile;
+or one parallel loop around such code, whose trips are its items. Each stage keeps its one statement; scalars are
+spelled out where they are used. What is loaded and stored again goes through a stage of its own that does nothing,
+since a join looks for readers that compute.
 Refused, with the statement: branches, other loops, room made in DDR, elements read or written one by one, what must
 be done once, scalar results."""
 
@@ -23,15 +24,16 @@ from tilewright.ir.loops import Contract
 from tilewright.ir.nodes import Block, For, Let, LoopKind, Return, Stmt, Yield
 from tilewright.ir.op import Access, Effect, Op
 from tilewright.ir.rewrite import Rewriter
-from tilewright.ir.scalar import Binary, BinaryKind, Expr, Scalar, Shape, Value, linear_terms
+from tilewright.ir.scalar import Shape, Value
 from tilewright.ir.storage import Roots, roots_of, written_operand
 from tilewright.ir.types import ScalarType, TensorType, TileType
 from tilewright.ops.collective import AllReduce as AllReduceOp
 from tilewright.ops.collective import Recv as RecvOp
 from tilewright.ops.movement import Load as LoadOp
 from tilewright.ops.movement import Store as StoreOp
+from tilewright.sections.addresses import Loops, extent_of
 from tilewright.sections.claims import EXACT
-from tilewright.sections.patterns import Affine, AffinePattern, Axis, Extent, OpaquePattern, Pattern, Step, Term
+from tilewright.sections.patterns import AffinePattern, Extent, Pattern
 from tilewright.sections.refusals import Reason, Refusal
 from tilewright.sections.section import (
     AllReduce,
@@ -41,6 +43,7 @@ from tilewright.sections.section import (
     Compute,
     Edge,
     Item,
+    KLoop,
     Load,
     Loop,
     Numerics,
@@ -97,6 +100,9 @@ class _Lifter:
         self.phase = phase
         self.roots: Roots = roots_of(function)
         self.grid: For | None = None
+        self.depth: For | None = None
+        """the loop along K, while it is walked"""
+        self.k_loop: KLoop | None = None
         self.tensors: dict[Value, int] = {}
         self.buffers: list[Buffer] = []
         self.of: dict[Value, int] = {}
@@ -128,17 +134,33 @@ class _Lifter:
         loops = (self.loop(self.grid),) if self.grid is not None else ()
         items = tuple(Item((value,)) for loop in loops for value in loop.values) or (Item(()),)
         tensors = tuple(self.tensor(value) for value in self.tensors)
-        edges = tuple(
-            Edge(stage, buffer, tuple(self.readers[buffer]))
-            for stage, made in enumerate(self.stages)
-            for buffer in made.outs
-            if self.readers[buffer]
-        )
         return Section(
-            function.name, tensors, tuple(self.stages), tuple(self.buffers), edges, tuple(scalars),
-            Work(items, grid=loops), (), tuple(loop.step for loop in loops), 1, Numerics(), self.phase,
+            function.name, tensors, tuple(self.stages), tuple(self.buffers), self.edges(), tuple(scalars),
+            self.work(items, loops), self.trips(), tuple(loop.step for loop in loops), 1, Numerics(), self.phase,
             function.attrs, EXACT, self.requires(), sum(b.kind is MemorySpace.ACC for b in self.buffers),
         )  # fmt: skip
+
+    def edges(self) -> tuple[Edge, ...]:
+        """Who reads what: of a tile that is added to, what the first stage wrote until the second has added to it."""
+        writers: dict[int, list[int]] = {}
+        for at, stage in enumerate(self.stages):
+            for buffer in stage.outs:
+                writers.setdefault(buffer, []).append(at)
+        found: list[Edge] = []
+        for at, stage in enumerate(self.stages):
+            for buffer in stage.outs:
+                end = next((other for other in writers[buffer] if other > at), len(self.stages))
+                readers = tuple(reader for reader in self.readers[buffer] if at < reader <= end)
+                found += [Edge(at, buffer, readers)] if readers else []
+        return tuple(found)
+
+    def work(self, items: tuple[Item, ...], loops: tuple[Loop, ...]) -> Work:
+        if self.k_loop is None:
+            return Work(items, grid=loops)
+        return Work(items, *self.trips(), *self.trips(), grid=loops, k_loop=self.k_loop)
+
+    def trips(self) -> tuple[int, ...]:
+        return () if self.k_loop is None else (len(self.k_loop.loop.values),)
 
     def requires(self) -> Requires:
         """The links to other sites that the section uses."""
@@ -194,13 +216,16 @@ class _Lifter:
         return (self.grid.trip_count or 1) if self.grid is not None and moves else 1
 
     def extents(self, value: Value, shape: Shape) -> tuple[Extent, ...]:
-        found = tuple(_extent(scalar) for scalar in shape)
+        found = tuple(extent_of(scalar) for scalar in shape)
         if None in found:
             raise _Refused(f"an extent of {value.name} is no number and no name")
         return tuple(extent for extent in found if extent is not None)
 
     # --- statements ---
     def stmt(self, stmt: Stmt) -> None:
+        if isinstance(stmt, For):
+            self.along_k(stmt)
+            return
         if not isinstance(stmt, Let):
             raise _Refused("it has loops or branches of its own", stmt)
         op, made = stmt.value, stmt.target
@@ -226,6 +251,26 @@ class _Lifter:
         else:
             self.compute(stmt, op)
 
+    def along_k(self, stmt: For) -> None:
+        """A loop that adds to one tile, trip by trip: the one loop that an item may have."""
+        if self.k_loop is not None or self.depth is not None:
+            raise _Refused("it has several loops along K", stmt)
+        if stmt.kind is LoopKind.PARALLEL or not stmt.trip_count or len(stmt.iter_args) != 1:
+            raise _Refused("it has loops or branches of its own", stmt)
+        last, start, (arg,) = stmt.body[-1], stmt.inits[0], stmt.iter_args
+        assert isinstance(last, Yield)
+        given = last.values[0]
+        if not isinstance(start, Value) or start not in self.of or not isinstance(given, Value):
+            raise _Refused("its loop carries something else than a tile", stmt)
+        self.depth, self.of[arg] = stmt, self.of[start]
+        for inner in stmt.body[:-1]:
+            self.stmt(inner)
+        sums = [s for s in self.stages if isinstance(s.kind, Compute) and s.kind.accumulator == self.of[arg]]
+        if len(sums) != 1 or self.of.get(given) != self.of[arg] or arg.type is not start.type:
+            raise _Refused("its loop does not add to the tile that it carries", stmt)
+        self.depth, self.of[stmt.results[0]] = None, self.of[arg]
+        self.k_loop = KLoop(self.loop(stmt), self.of[arg])
+
     def load(self, stmt: Let, op: LoadOp) -> None:
         message = self.received.pop(op.tensor, None)
         if message is not None:
@@ -233,7 +278,8 @@ class _Lifter:
             return
         tensor = self.root(op.tensor)
         pattern = self.pattern(op, next(a for a in op.accesses() if a.field == "tensor"), stepping=False)
-        kind = Load(tensor, pattern, transposed=op.transpose, pad=op.pad_value or Pad.NULL)
+        trips = self.depth.trip_count if self.depth is not None else None
+        kind = Load(tensor, pattern, trips or 1, transposed=op.transpose, pad=op.pad_value or Pad.NULL)
         self.append(kind, stmt, op, ())
 
     def receive(self, stmt: Let, op: LoadOp, message: Let) -> None:
@@ -248,6 +294,8 @@ class _Lifter:
         self.stage(Recv(message.value.channel), (), (buffer,), Body(function, self.binds(scalars)))
 
     def store(self, stmt: Let, op: StoreOp) -> None:
+        if self.depth is not None:
+            raise _Refused("it stores inside its loop along K", stmt)
         tensor = self.root(op.output_tensor)
         given = op.tile
         if any(isinstance(s.kind, Load) and self.of[given] in s.outs for s in self.stages):
@@ -261,7 +309,9 @@ class _Lifter:
     def compute(self, stmt: Let, op: Op) -> None:
         ins = tuple(dict.fromkeys(value for _, value in tile_operands(op)))
         blocks = (1, 1) if isinstance(op.loops, Contract) else None
-        self.append(Compute(op.work().kind, blocks), stmt, op, ins)
+        carried = self.of[self.depth.iter_args[0]] if self.depth is not None else None
+        added = carried if any(self.of[value] == carried for value in ins) else None
+        self.append(Compute(op.work().kind, blocks, added), stmt, op, ins)
 
     def hand_on(self, tile: Value) -> None:
         """A stage without statements, between a load and the store of what it loaded."""
@@ -292,23 +342,26 @@ class _Lifter:
         outs: tuple[int, ...] = ()
         buffers = tuple(self.of[value] for value in ins)
         if isinstance(made.type, TileType):
-            outs = (self.buffer(made, self.kind(op)),)
+            added = kind.accumulator if isinstance(kind, Compute) else None
+            outs = (self.buffer(made, self.kind(op)) if added is None else added,)
             self.of[made] = outs[0]
         self.stage(kind, buffers, outs, body)
 
     def stage(self, kind: StageKind, ins: tuple[int, ...], outs: tuple[int, ...], body: Body) -> None:
         for buffer in ins:
             self.readers[buffer].append(len(self.stages))
-        self.stages.append(Stage(kind, ins, outs, body))
+        self.stages.append(Stage(kind, ins, outs, body, self.depth is not None))
 
     def binds(self, scalars: tuple[Value, ...]) -> tuple[Bind, ...]:
         """What each scalar stands for."""
-        return tuple(
-            Bind(Role.COORD, 0)
-            if self.grid is not None and value is self.grid.iv
-            else Bind(Role.SCALAR, name=value.name)
-            for value in scalars
-        )
+        return tuple(map(self.bind, scalars))
+
+    def bind(self, value: Value) -> Bind:
+        if self.grid is not None and value is self.grid.iv:
+            return Bind(Role.COORD, 0)
+        if self.depth is not None and value is self.depth.iv:
+            return Bind(Role.TRIP)
+        return Bind(Role.SCALAR, name=value.name)
 
     def buffer(self, value: Value, kind: MemorySpace | None) -> int:
         name, count = value.name, 0
@@ -318,7 +371,7 @@ class _Lifter:
         self.names.add(name)
         tile = value.type
         assert isinstance(tile, TileType)
-        page = tuple(extent for e in tile.shape if (extent := _extent(e)) is not None)
+        page = tuple(extent for e in tile.shape if (extent := extent_of(e)) is not None)
         self.buffers.append(
             Buffer(name, name, kind, tile.dtype, page=page if len(page) == len(tile.shape) else None)
         )  # fmt: skip
@@ -366,71 +419,14 @@ class _Lifter:
         return list(self.tensors)[tensor]
 
     def pattern(self, op: Op, access: Access, *, stepping: bool) -> Pattern:
-        offsets = tuple(self.affine(scalar) for scalar in access.offsets)
-        extents = tuple(self.clamped(scalar) for scalar in access.extents)
-        if any(offset is None for offset in offsets):
-            return OpaquePattern("its offsets are known at run time only")
-        if any(extent is None for extent in extents) or bool(getattr(op, "clamp", False)):
-            return OpaquePattern("its extents are known at run time only")
-        known = tuple(extent for extent in extents if extent is not None)
-        bases = tuple(offset for offset in offsets if offset is not None)
-        if not stepping or not any(base.terms for base in bases):
-            return AffinePattern(known, bases)
-        steps = tuple(Step(Axis.ITEM, dim, term) for dim, base in enumerate(bases) for term in base.terms)
-        return AffinePattern(known, tuple(Affine(base.constant) for base in bases), steps)
-
-    def clamped(self, scalar: Scalar) -> Extent | None:
-        """An extent; of one that is cut at the edge of its tensor (``min(64, n - row)``), the number."""
-        if isinstance(scalar, Binary) and scalar.kind is BinaryKind.MIN:
-            for number, other in ((scalar.lhs, scalar.rhs), (scalar.rhs, scalar.lhs)):
-                if isinstance(number, int) and self.is_edge(other):
-                    return number
-        return _extent(scalar)
-
-    def is_edge(self, scalar: Scalar) -> bool:
-        """Whether a scalar is what is left from the item's place on."""
-        terms, constant = linear_terms(scalar)
-        return self.grid is not None and constant > 0 and set(terms.values()) <= {-1} and bool(terms)
-
-    def affine(self, scalar: Scalar) -> Affine | None:
-        terms, constant = linear_terms(scalar)
-        found: list[Term] = []
-        for expr, coefficient in terms.items():
-            term = self.term(expr, coefficient)
-            if term is None:
-                return None
-            found.append(term)
-        return Affine(constant, tuple(sorted(found, key=lambda t: (t.index, t.divisor, t.modulus, t.coefficient))))
-
-    def term(self, expr: Expr, coefficient: int) -> Term | None:
-        """``coefficient * (iv // divisor % modulus)``."""
-        modulus = 0
-        if isinstance(expr, Binary) and expr.kind is BinaryKind.MOD and isinstance(expr.rhs, int):
-            modulus = expr.rhs
-            if isinstance(expr.lhs, int):
-                return None
-            expr = expr.lhs
-        divisor = 1
-        if isinstance(expr, Binary) and expr.kind is BinaryKind.FLOORDIV and isinstance(expr.rhs, int):
-            divisor = expr.rhs
-            if isinstance(expr.lhs, int):
-                return None
-            expr = expr.lhs
-        if self.grid is None or expr is not self.grid.iv:
-            return None
-        return Term(coefficient, 0, divisor, modulus)
+        tensor = getattr(op, access.field) if access.field else None
+        assert isinstance(tensor, Value) and isinstance(tensor.type, TensorType)
+        return Loops(self.grid, self.depth).pattern(op, access, tensor.type.shape, stepping=stepping)
 
 
 def _scalars(stmt: Let) -> list[Value]:
     """The scalars that a statement reads."""
     return [value for value in stmt.uses() if isinstance(value.type, ScalarType)]
-
-
-def _extent(scalar: Scalar) -> Extent | None:
-    """A number, or the name of one that is known at run time."""
-    if isinstance(scalar, int):
-        return scalar
-    return scalar.name if isinstance(scalar, Value) else None
 
 
 class _Spelled(Rewriter):

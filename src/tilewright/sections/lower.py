@@ -18,12 +18,11 @@ from tilewright.ir.rewrite import Rewriter, placed_like, type_of
 from tilewright.ir.scalar import Scalar, Value
 from tilewright.ir.types import ScalarType, TensorType
 from tilewright.sections.refusals import NoBody, Refusal
-from tilewright.sections.section import AllReduce, Bind, Body, Load, Loop, Role, Section, Stage, Store, tensor_of
+from tilewright.sections.section import AllReduce, Bind, Body, KLoop, Load, Loop, Role, Section, Stage, Store, tensor_of
 
 
 def lower(section: Section, name: str | None = None) -> Function | Refusal:
-    """The function called `name`, or as the section is. Requires a section without faults, and no K loop: a section
-    with one was never lifted. Linear."""
+    """The function called `name`, or as the section is. Requires a section without faults. Linear."""
     for at, stage in enumerate(section.stages):
         if stage.body is None:
             return Refusal("lower", NoBody(at), f"stages[{at}].body")
@@ -44,6 +43,8 @@ class _Lowering:
         self.held: dict[int, Value] = {}
         """the newest tile in each buffer"""
         self.coords: list[Value] = []
+        self.trip: Value | None = None
+        """the variable of the K loop, once it is written"""
 
     def function(self, name: str) -> Function:
         params = tuple(Param(value, self.direction(at)) for at, value in enumerate(self.tensors))
@@ -101,17 +102,44 @@ class _Lowering:
 
     # --- stages ---
     def spliced(self) -> tuple[Stmt, ...]:
-        """The statements of all stages."""
+        """The statements of all stages; those of the K loop in a loop, where the first of them stands."""
         out: list[Stmt] = []
-        for stage in self.section.stages:
-            assert stage.body is not None
-            values = _Splice(self.bound(stage, stage.body), out).results(stage.body.function)
-            tensor = tensor_of(stage.kind)
-            if tensor is not None and not isinstance(stage.kind, Load):
-                self.version[tensor] = values[0]
-            else:
-                self.held.update(zip(stage.outs, values, strict=True))
+        stages, loop = self.section.stages, self.section.work.k_loop
+        inside = [stage for stage in stages if stage.in_loop]
+        for stage in stages:
+            if not stage.in_loop:
+                self.splice(stage, out)
+            elif stage is inside[0] and loop is not None:
+                out.append(self.k_loop(loop, inside))
         return tuple(out)
+
+    def k_loop(self, loop: KLoop, stages: list[Stage]) -> Stmt:
+        """The loop along K, which carries the accumulator."""
+        self.trip = Value("k", ScalarType(INDEX))
+        carried = () if loop.accumulator is None else (self.held[loop.accumulator],)
+        args = tuple(Value(value.name, value.type, value.span) for value in carried)
+        results = tuple(Value(value.name, value.type, value.span) for value in carried)
+        if loop.accumulator is not None:
+            self.held[loop.accumulator] = args[0]
+        body: list[Stmt] = []
+        for stage in stages:
+            self.splice(stage, body)
+        given = () if loop.accumulator is None else (self.held[loop.accumulator],)
+        if loop.accumulator is not None:
+            self.held[loop.accumulator] = results[0]
+        at = loop.loop
+        bounds = (at.start, at.stop, at.step)
+        return For(self.trip, *bounds, at.kind, carried, args, (*body, Yield(given)), results, at.stage)
+
+    def splice(self, stage: Stage, out: list[Stmt]) -> None:
+        """Appends the statements of one stage."""
+        assert stage.body is not None
+        values = _Splice(self.bound(stage, stage.body), out).results(stage.body.function)
+        tensor = tensor_of(stage.kind)
+        if tensor is not None and not isinstance(stage.kind, Load):
+            self.version[tensor] = values[0]
+        else:
+            self.held.update(zip(stage.outs, values, strict=True))
 
     def bound(self, stage: Stage, body: Body) -> dict[Value, Scalar]:
         """What stands for each parameter of a stage's statements."""
@@ -131,7 +159,8 @@ class _Lowering:
             case Role.SCALAR:
                 return self.scalars[bind.name]
             case Role.TRIP:
-                raise AssertionError("there is no K loop")
+                assert self.trip is not None, "outside of the K loop"
+                return self.trip
 
 
 def _named(names: dict[Value, Value]) -> Callable[[Value], Scalar]:
