@@ -7,6 +7,7 @@ import pytest
 from run.running import everywhere, incore
 from support import exact_ints, poison
 
+from tilewright.codegen.pto.writer import emit_pto
 from tilewright.compiler import lower
 from tilewright.errors import UnsupportedError
 from tilewright.execute.simulator import simulate
@@ -80,7 +81,7 @@ def test_condition_read_from_memory(start: int) -> None:
     a[0, 0] = start
     body = f"""
 x = pl.load(a, [0, 0], [{R}, {C}])
-out = pl.store(x, [0, 0], out)
+out = pl.store(x + 0.0, [0, 0], out)
 while pl.read(out, [0, 0]) < 9.0:
     y = pl.load(out, [0, 0], [{R}, {C}])
     out = pl.store(y + 1.0, [0, 0], out)
@@ -157,22 +158,31 @@ return out
     everywhere(text, [count, a, poison((R, R))], [(a @ a) * (count + 1)])
 
 
+SQUARE = f"n: pl.Scalar[pl.INDEX], a: pl.Tensor[[{R}, {R}], pl.FP32], out: pl.Out[pl.Tensor[[{R}, {R}], pl.FP32]]"
 MIXED = f"""
 x = pl.load(a, [0, 0], [{R}, {R}])
 i = 0
 while i < n:
-    x = pl.relu(pl.matmul(x, x))
+    x = pl.minimum(pl.matmul(x, x), 2.0)
     i = i + 1
 out = pl.store(x, [0, 0], out)
 return out
 """
 
 
-def test_both_kinds_of_core_in_a_while_loop_are_refused_with_a_reason() -> None:
-    tensor = f"pl.Tensor[[{R}, {R}], pl.FP32]"
-    program = parse(incore(f"n: pl.Scalar[pl.INDEX], a: {tensor}, out: pl.Out[{tensor}]", MIXED))
-    with pytest.raises(UnsupportedError):
-        lower(program, load_target("ascend910b"))
+@pytest.mark.parametrize("count", [0, 2])
+def test_both_kinds_of_core_in_a_while_loop(count: int) -> None:
+    a = wanted = exact_ints((R, R)) % 3
+    for _ in range(count):
+        wanted = np.minimum(wanted @ wanted, 2)
+    everywhere(incore(SQUARE, MIXED), [count, a, poison((R, R))], [wanted])
+
+
+def test_a_condition_that_one_kind_of_core_alone_knows_is_refused() -> None:
+    program = parse(incore(SQUARE, MIXED.replace("i < n", "pl.read(x, [0, 0]) < 9.0")))
+    target = load_target("ascend910b")
+    with pytest.raises(UnsupportedError, match="made on another core"):
+        emit_pto(lower(program, target), target)
 
 
 def test_simulation_says_what_it_assumes() -> None:
