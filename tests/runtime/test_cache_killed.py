@@ -157,3 +157,51 @@ def test_a_user_without_a_home_has_a_cache(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(Path, "home", no_home)
     assert default_directory().name == f"tilewright-{os.getuid()}"
+
+
+KERNEL = """
+import sys
+import numpy as np
+import tilewright.language as pl
+
+@pl.jit
+def scaled(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        out[:] = x * 3.0 + 1.0
+    return out
+
+print("ready", flush=True)
+for rows in range(1, 7):
+    x = np.arange(rows * 8, dtype=np.float32).reshape(rows, 8)
+    out = np.full_like(x, np.nan)
+    scaled(x, out)
+    assert np.array_equal(out, 3 * x + 1), rows
+"""
+
+
+@pytest.mark.slow
+def test_kernels_compiled_by_eight_processes_some_of_them_killed(tmp_path: Path) -> None:
+    """All compile the same six kernels into one cache; half are killed somewhere on the way. Whoever ends has right
+    numbers, and so has one that comes later and finds what the others left."""
+    script = tmp_path / "kernel.py"
+    script.write_text(KERNEL)
+    environment = os.environ | {"TILEWRIGHT_CACHE": str(tmp_path / "cache")}
+    random = Random(2)
+
+    def start() -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable, str(script)], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+
+    writers = [start() for _ in range(PROCESSES)]
+    for writer in writers[::2]:
+        assert writer.stdout is not None and writer.stdout.readline() == b"ready\n"
+        sleep(random.random() * 0.3)
+        writer.send_signal(signal.SIGKILL)
+    for writer in writers:
+        _, said = writer.communicate()
+        assert writer.returncode in (0, -signal.SIGKILL), said.decode()
+    assert [writer.returncode for writer in writers[1::2]] == [0] * (PROCESSES // 2)
+    later = start()
+    _, said = later.communicate()
+    assert later.returncode == 0, said.decode()
