@@ -3,11 +3,12 @@
 BIN := .venv/bin
 READY := .venv/.ready
 WORKERS ?= 2
+N ?= 2000
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint bench browser clean
+.PHONY: help demo test check lint fuzz bench browser clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -31,6 +32,9 @@ lint: $(READY)  ## ruff, types (pyright, strict) and layers
 
 browser:
 	@.ci/browser
+
+fuzz: $(READY)  ## random programs, N of them: every pass, machine, certificate and backend agrees
+	@$(BIN)/python tests/properties/fuzz.py $(N) --workers $(WORKERS)
 
 bench: $(READY)  ## measure: compile time, tiles against the optimum, modelled cycles against the limit
 	@$(BIN)/python bench/compile_time.py

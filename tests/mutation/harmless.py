@@ -52,6 +52,8 @@ HARMLESS: dict[tuple[str, str, str, str], str] = {
             ("sections", "scratchpad", "DMA_OUT after DMA_IN", "LANES wrote there since, and is waited for"),
             ("product", "scratchpad", "LANES after DMA_IN", "LANES waits for ARRAY, and ARRAY for DMA_IN"),
             ("rows", "", "MTE3 after SCALAR", "VECTOR wrote there since, and is waited for"),
+            ("reuse", "", "MTE2 after VECTOR", "MTE2 waits for MTE3, which has waited for VECTOR"),
+            ("reuse", "scratchpad", "DMA_IN after LANES", "DMA_IN waits for DMA_OUT, which has waited for LANES"),
         )
     },
     **{

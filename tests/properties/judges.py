@@ -22,12 +22,15 @@ from support import poison
 
 from tilewright import parse
 from tilewright.analysis.legality import check_legal
+from tilewright.certify.checker import check as check_certificate
+from tilewright.certify.writer import certify
 from tilewright.codegen.native import compile_native
 from tilewright.codegen.pto.check import check
 from tilewright.codegen.pto.emulate import launch
 from tilewright.codegen.pto.writer import emit_pto
 from tilewright.compiler import stages, unplaced
 from tilewright.errors import AccumulatorError, CapacityError, NoRouteError, UnsupportedError
+from tilewright.execute.memory import run_placed
 from tilewright.ir.dtypes import BOOL
 from tilewright.ir.function import FunctionKind, Program
 from tilewright.ir.scalar import Value
@@ -85,6 +88,21 @@ def judge_passes(
     check_legal(after, target)
     check_addresses(after, target)
     return after
+
+
+def judge_machine(placed: Program, target: Target, arguments: list[Any], wanted: Sequence[Any], seed: int = 0) -> None:
+    """The placed program at its addresses, each engine as late as its hazards allow."""
+    own = deepcopy(arguments)
+    results = run_placed(placed, target, own, seed=seed)
+    implicit = placed.main.attr("implicit_outputs", 0)
+    assert isinstance(implicit, int)
+    same(wanted, [*results[: len(results) - implicit], *own], f"{target.name}, memory machine")
+
+
+def judge_certificate(placed: Program, target: Target) -> None:
+    """The checker accepts what the compiler certifies."""
+    verdict = check_certificate(placed, certify(placed, target), target)
+    assert verdict.accepted, f"{target.name}: {verdict}"
 
 
 def judge_native(program: Program, arguments: list[Any], wanted: Sequence[Any]) -> None:
@@ -155,6 +173,8 @@ def judge(program: Program, symbols: dict[str, int] | None = None, arguments: li
         target = load_target(name)
         try:
             placed = judge_passes(program, target, given, wanted)
+            judge_machine(placed, target, given, wanted)
+            judge_certificate(placed, target)
             if target.pto_arch is not None and not has_masks(program):
                 judge_pto(placed, target, given, wanted)
         except DECLINED as error:

@@ -14,8 +14,17 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from meaning import draw_arguments, outcome
-from properties.judges import DECLINED, SCRATCHPAD, has_masks, judge_native, judge_passes, judge_pto
+from meaning import outcome
+from properties.judges import (
+    DECLINED,
+    SCRATCHPAD,
+    has_masks,
+    judge_certificate,
+    judge_machine,
+    judge_native,
+    judge_passes,
+    judge_pto,
+)
 from properties.strategies import Generated, Seeded, generate
 
 from tilewright.ir.op import Level
@@ -52,13 +61,15 @@ class Recorded(Seeded):
 def failure(drawn: Generated, name: str) -> str | None:
     """What goes wrong, without names and numbers; None when nothing does."""
     try:
-        arguments = draw_arguments(drawn.program, drawn.symbols)
+        arguments = drawn.arguments()
         wanted = outcome(drawn.program, arguments)
         if name == "native":
             judge_native(drawn.program, arguments, wanted)
             return None
         target = load_target(name)
         placed = judge_passes(drawn.program, target, arguments, wanted)
+        judge_machine(placed, target, arguments, wanted)
+        judge_certificate(placed, target)
         if target.pto_arch is not None and not has_masks(drawn.program):
             judge_pto(placed, target, arguments, wanted)
     except DECLINED:

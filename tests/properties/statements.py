@@ -82,7 +82,7 @@ class Statements:
         self.pool = Pool(scalars=[self.n])
         self.depth = 0
         self.inputs = 0
-        self.names = 0
+        self.names: int = 0
         self.own: set[Value] = set()
         """tensors that were made in the block where the generator stands, so that they may be written there"""
         self.shared: set[Value] = set()

@@ -11,11 +11,14 @@ values (swapped and rotated too) and an output, branches with phis, all nested.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from hypothesis import strategies as st
-from properties.statements import LIMITS, TAMED, Choices, Drawn, Seeded, Statements, shape_of, valid_of
+from meaning import draw_arguments
+from properties.cases import AnyOperation
+from properties.statements import LIMITS, TAMED, Choices, Drawn, Seeded, shape_of, valid_of
+from support import exact_bound
 
 from tilewright.errors import TilewrightError
 from tilewright.ir.dtypes import FP32, INDEX, INT8, INT32
@@ -35,6 +38,17 @@ class Generated:
 
     program: Program
     symbols: dict[str, int]
+    special: dict[str, Callable[[tuple[int, ...]], Any]] = field(default_factory=dict[str, Any])
+    """parameters that need other numbers than small integers, such as indices, by name: what draws them from a shape"""
+
+    def arguments(self, seed: int = 0) -> list[Any]:
+        """An argument for each parameter: small integers, and what the special ones need."""
+        found = draw_arguments(self.program, self.symbols, seed)
+        for position, param in enumerate(self.program.main.params):
+            draw = self.special.get(param.value.name)
+            if draw is not None:
+                found[position] = draw(found[position].shape).astype(found[position].dtype)
+        return found
 
     def __repr__(self) -> str:
         return f"{self.program.as_python()}\n# {self.symbols}"
@@ -51,21 +65,55 @@ def generate(choices: Choices, level: Level, size: int = 10) -> Generated:
     return _Generator(choices, level).run(size)
 
 
-class _Generator(Statements):
+class _Generator(AnyOperation):
     """Puts statements, loops and branches together."""
 
     def run(self, size: int) -> Generated:
+        self.special = {}
+        self.stored = []
+        self.earlier: set[Value] = set()
+        """what the sections before this one read and made"""
+        self.rare = 3 if self.maybe(2) else 0
+        """how many operations of any kind are still to come"""
         if self.level is Level.TENSOR and self.maybe(2):
-            results: tuple[Scalar, ...] = self.builder.scope(lambda: self.body(size))
+            results: tuple[Scalar, ...] = self.sections(size)
         else:
             results = self.body(size)
-        function = self.builder.returns(*results)
-        return Generated(Program((function,), function.name), self.symbols)
+        function = self.builder.returns(*results, *self.stored)
+        return Generated(Program((function,), function.name), self.symbols, self.special)
+
+    def sections(self, size: int) -> tuple[Value, ...]:
+        """One to three sections, each of which reads what the ones before it made."""
+        results: tuple[Value, ...] = ()
+        count = 1 + self.choices.below(3)
+        for _ in range(count):
+            parameters, first = len(self.builder.params), len(self.stored)
+            bounds: dict[Value, int] = {}
+            made: list[Value] = []
+
+            def section(bounds: dict[Value, int] = bounds, made: list[Value] = made) -> tuple[Value, ...]:
+                self.own = set()
+                made += self.body(max(2, size // count))
+                bounds.update(self.pool.arrays)
+                return (*made, *self.stored[first:])  # noqa: B023 - called at once
+
+            outside = self.builder.scope(section)
+            self.stored[first:] = outside[len(made) :]
+            new = {param.value for param in self.builder.params[parameters:]}
+            known = [item for item in self.pool.arrays if item[0] in self.earlier or item[0] in new]
+            results = (*results, *outside[: len(made)])
+            self.earlier |= new | set(results)
+            self.own = set()
+            self.pool.arrays = [*known, *((s, bounds[v]) for s, v in zip(outside, made, strict=False))]
+        return results[-4:]
 
     def body(self, size: int) -> tuple[Value, ...]:
         self.load()
         for _ in range(size):
             self.step()
+            if self.rare and self.depth == 0 and self.maybe(2):
+                self.rare -= 1
+                self.any_operation()
         return self.finish()
 
     def step(self) -> None:
@@ -75,7 +123,9 @@ class _Generator(Statements):
             self.cast, self.view, self.matmul, self.matmul, self.select, self.part, self.element, self.fill,
         ]  # fmt: skip
         if self.depth < 2:
-            moves += [self.loop, self.loop, self.branch, self.accumulate]
+            moves += [self.loop, self.loop, self.loop, self.branch, self.branch, self.accumulate]
+        if self.depth == 0 and self.level is Level.TILE:
+            moves.append(self.work_items)
         self.pick(moves)()
 
     # --- products ---
@@ -139,9 +189,10 @@ class _Generator(Statements):
     # --- control flow ---
     def structured_loop(self, inits: tuple[Scalar, ...], bounds: list[int], body: Callable[..., Any]) -> None:
         stop: Scalar = self.pick((2, 3, 1, self.trips, 4))
-        kind = self.pick((LoopKind.SEQUENTIAL, LoopKind.SEQUENTIAL, LoopKind.SEQUENTIAL, LoopKind.UNROLL))
-        if not isinstance(stop, int):
+        kind = self.pick((LoopKind.SEQUENTIAL, LoopKind.SEQUENTIAL, LoopKind.PIPELINE, LoopKind.UNROLL))
+        if not isinstance(stop, int) or (kind is LoopKind.PIPELINE and self.level is Level.TENSOR):
             kind = LoopKind.SEQUENTIAL
+        stage = self.pick((2, 3)) if kind is LoopKind.PIPELINE else 1
         for init in inits:
             if isinstance(init, Value):
                 self.use_up(init)
@@ -161,7 +212,7 @@ class _Generator(Statements):
         self.pool, self.own = outer, own
         self.names += 1
         results = tuple(Value(f"r{self.names}{k}", arg.type) for k, arg in enumerate(args))
-        self.builder._out.append(For(iv, 0, stop, 1, kind, inits, args, inner, results))  # pyright: ignore[reportPrivateUsage]
+        self.builder._out.append(For(iv, 0, stop, 1, kind, inits, args, inner, results, stage))  # pyright: ignore[reportPrivateUsage]
         assert isinstance(inner[-1], Yield)
         for result, bound in zip(results, bounds, strict=True):
             self.enter(result, bound)
@@ -223,6 +274,36 @@ class _Generator(Statements):
         assert made is not None
         return made
 
+    def work_items(self) -> None:
+        """A parallel loop, each trip of which stores rows of its own."""
+        dtype, rows, columns = self.dtype(), self.pick((8, 16, 5)), self.pick(self.dims)
+        count = self.pick((2, 3, 5))
+        source = self.tensor((rows * count, columns), dtype)
+        out = self.builder.out(f"p{self.inputs}", rows * count, columns, dtype=dtype)
+        iv, arg = Value("i", ScalarType(INDEX)), Value("o", out.type)
+        outer, own, self.own = self.pool.copy(), self.own, set()
+        self.depth += 2
+
+        def block() -> tuple[Scalar, ...]:
+            offsets = (binary(BinaryKind.MUL, iv, rows), 0)
+            self.pool.scalars.append(iv)
+            loaded = self.let(self.op("load", source, offsets, (rows, columns)), exact_bound(dtype.numpy))
+            assert loaded is not None
+            for _ in range(self.choices.below(4)):
+                self.step()
+            item = self.array(lambda v: v.type is loaded.type)
+            self.names += 1
+            return (self.builder.let(f"o{self.names}", self.op("store", (item or (loaded, 0))[0], offsets, arg)),)
+
+        inner = self.builder._block(block)  # pyright: ignore[reportPrivateUsage]
+        self.depth -= 2
+        self.pool, self.own = outer, own
+        self.names += 1
+        result = Value(f"r{self.names}", out.type)
+        kind = LoopKind.PARALLEL
+        self.builder._out.append(For(iv, 0, count, 1, kind, (out,), (arg,), inner, (result,)))  # pyright: ignore[reportPrivateUsage]
+        self.stored.append(result)
+
     def condition(self) -> Scalar:
         scalar = self.pick(self.pool.scalars)
         kind = self.pick((BinaryKind.EQ, BinaryKind.LT, BinaryKind.GT))
@@ -262,7 +343,7 @@ class _Generator(Statements):
     def finish(self) -> tuple[Value, ...]:
         """At most four arrays go to DDR, each to its own output: an early one, and the latest."""
         parameters = {param.value for param in self.builder.params}
-        kept = [item for item in self.pool.arrays if item[0] not in parameters]
+        kept = [item for item in self.pool.arrays if item[0] not in parameters | self.earlier]
         if len(kept) > 3:
             kept = [kept[self.choices.below(len(kept) - 3)], *kept[-3:]]
         if self.level is Level.TENSOR:

@@ -151,7 +151,7 @@ def shareable(op: Op, target: Value) -> frozenset[Value]:
     found: set[Value] = set()
     held: set[Value] = set()
     for name, value in op.operand_items():
-        if name in op.not_aliased:
+        if name in op.not_aliased or (op.writes is not None and name != op.writes):
             held.add(value)
         elif name in (op.writes, op.view_of) or (op.inplace and _same_footprint(value, target)):
             found.add(value)

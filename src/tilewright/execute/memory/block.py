@@ -39,8 +39,8 @@ class Work:
     """What an event has to do, all of it known but the data."""
 
     env: Environment
-    tiles: list[tuple[Value, Place, list[Box]]] = field(default_factory=list[tuple[Value, Place, list[Box]]])
-    """operands and the boxes that are read of each"""
+    tiles: list[tuple[str, Value, Place, list[Box]]] = field(default_factory=list[tuple[str, Value, Place, list[Box]]])
+    """operands by field, and the boxes that are read of each"""
     scratch: list[tuple[Value, Place]] = field(default_factory=list[tuple[Value, Place]])
     tensors: list[tuple[Value, Data, Box, bool]] = field(default_factory=list[tuple[Value, Data, Box, bool]])
     """boxes of DDR, and whether they are written"""
@@ -241,12 +241,12 @@ class Block:
             elif op.field(name).scratch:
                 work.scratch.append((value, given))
             else:
-                work.tiles.append((value, given, mine))
+                work.tiles.append((name, value, given, mine))
         if isinstance(made.type, TileType):
             work.result, work.boxes = self.result(event, op, made, [box for n, box in written if n == op.writes])
             _apart(event, op, work)
             if isinstance(op.loops, Contract):
-                for place in (work.result, *(place for _, place, _ in work.tiles)):
+                for place in (work.result, *(place for _, _, place, _ in work.tiles)):
                     self.places.check_packed(place, self.env)
         return work
 
@@ -311,7 +311,7 @@ class Block:
         work: Work = event.work
         event.work, event.after = None, ()
         op, made, env = event.instruction.op, event.instruction.stmt.target, work.env
-        for value, place, boxes in work.tiles:
+        for _, value, place, boxes in work.tiles:
             for box in boxes:
                 place.memory.shadow.read(place.bytes_of(box), event, value)
                 place.check_held(box, event, value, self.ledger)
@@ -359,8 +359,7 @@ def _apart(event: Event, op: Op, work: Work) -> None:
                 required=f"other bytes than {result.span().start} to {result.span().stop} of {result.memory.name}",
                 found=f"bytes {place.span().start} to {place.span().stop}",
             )
-    for value, place, boxes in work.tiles:
-        name = next(n for n, v in op.operand_items() if v is value)
+    for name, value, place, boxes in work.tiles:
         held = name in op.not_aliased or (name != op.writes and not op.inplace)
         for box in boxes:
             where = place.bytes_of(box)

@@ -23,6 +23,9 @@ from tilewright.ir.types import TileType
 POISON = 0xFFA5
 """Two bytes, as a little-endian integer: NaN in every float, large and negative in integers."""
 
+SEVERAL = -1
+"""Stands for the event that made an element where several did, a few bytes each."""
+
 Box = tuple[slice, ...]
 
 
@@ -57,7 +60,7 @@ class Place:
     index: Indices
     """positions in the memory: bytes, or bits of a packed mask"""
     made_by: Numbers
-    """event numbers; 0: undefined"""
+    """event numbers; 0: undefined, `SEVERAL`: of several"""
     packed: bool
     part: bool = False
     """whether it shows a part of what its buffer holds"""
@@ -131,7 +134,7 @@ class Place:
         """Raises `MemoryFault` when something was put over the elements in `box` since they were made."""
         wanted = self.made_by[box].reshape(-1)
         found = self.memory.shadow.writer[self.bytes_of(box)]
-        wrong = (found != wanted[:, None]) & (wanted != 0)[:, None]
+        wrong = (found != wanted[:, None]) & (wanted > 0)[:, None]
         if not wrong.any():
             return
         element, byte = (int(axis[0]) for axis in np.nonzero(wrong))

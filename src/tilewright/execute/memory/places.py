@@ -14,8 +14,8 @@ import numpy as np
 from tilewright.analysis.footprint import footprint, layout_on
 from tilewright.errors import MemoryFault, OutOfBoundsError
 from tilewright.execute.interpreter import Environment, Interpreter
-from tilewright.execute.memory.clocks import Ledger
-from tilewright.execute.memory.memory import Box, Memory, Place
+from tilewright.execute.memory.clocks import Ledger, Numbers
+from tilewright.execute.memory.memory import SEVERAL, Box, Memory, Place
 from tilewright.execute.memory.positions import PACKED_BY_ENGINE, is_packed, positions
 from tilewright.ir.function import Function
 from tilewright.ir.layout import Compact, SLayout
@@ -101,6 +101,8 @@ class Places:
                 inside(op, name, box, source.index.shape)
         own = self.place(stmt.target, stmt.target.type, env)
         check_pad(op, stmt.target, stmt.target.type)
+        if own.kind.dtype is not source.kind.dtype and own.address is not None and not source.part:
+            return replace(own, made_by=_of_bytes(source, own))
         operands = self.view_operands(op, env)
         shown, made_by = (np.array(op.evaluate(array, *operands)) for array in (source.index, source.made_by))
         if own.address is None or source.address is None:
@@ -151,6 +153,13 @@ def _extents(function: Function, target: Target) -> dict[str, int]:
                 top = (kind.memref.addr or 0) + max(kind.memref.nbytes, footprint(kind, target))
                 found[name] = max(found.get(name, 0), top)
     return found
+
+
+def _of_bytes(source: Place, own: Place) -> Numbers:
+    """The events that made the elements of another type which the bytes of `source` are seen as."""
+    made = np.repeat(source.made_by.reshape(-1), source.itemsize).reshape(-1, own.itemsize)
+    one = np.where((made == made[:, :1]).all(axis=1), made[:, 0], SEVERAL)
+    return np.where((made == 0).any(axis=1), 0, one).astype(np.int32).reshape(own.index.shape)
 
 
 def check_pad(op: Op, made: Value, kind: TileType) -> None:

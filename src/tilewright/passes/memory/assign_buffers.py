@@ -283,8 +283,10 @@ class _InsertCopies(Rewriter):
         copy overwrites what another still has to read."""
         values = list(dict.fromkeys(value for value, _ in wanted))
         if not isinstance(stmt, Yield | For):
-            copies = {old: self.copy(self.scalar(old), stmt.span) for old in values}
-            return stmt.substitute(lambda value: copies.get(value, value))
+            # Only what is written is copied: an operation may read the same tile beside it, which stays where it is.
+            assert isinstance(stmt, Let) and isinstance(stmt.value, Op) and stmt.value.writes is not None
+            copy = self.copy(self.scalar(values[0]), stmt.span)
+            return Let(stmt.target, stmt.value.replace(**{stmt.value.writes: copy}), span=stmt.span)
         given = list(stmt.values if isinstance(stmt, Yield) else stmt.inits)
         aside = isinstance(stmt, Yield) and len(wanted) > 1
         sources = {old: self.copy(self.scalar(old), stmt.span) if aside else self.scalar(old) for old in values}

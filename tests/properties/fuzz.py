@@ -1,0 +1,214 @@
+"""Random programs until one goes wrong:  python tests/properties/fuzz.py 20000      (or: make fuzz N=20000)
+
+Each program is judged on one target, in turn: the interpreter after every pass, the memory machine, the certificate's
+checker, the emulated assembler text, and native code for this processor. A quarter get memories in which they just fit.
+Prints progress, what was drawn, and each failure made small; ends with an error when anything went wrong, or when too
+few of the programs had what makes programs hard.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from multiprocessing import Pool
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).parents[1])]
+
+from meaning import outcome  # noqa: E402
+from properties.judges import (  # noqa: E402
+    DECLINED,
+    TARGETS,
+    has_masks,
+    judge_certificate,
+    judge_machine,
+    judge_native,
+    judge_passes,
+    judge_pto,
+)
+from properties.strategies import Generated, Seeded, generate  # noqa: E402
+
+from tilewright.compiler import lower  # noqa: E402
+from tilewright.errors import TilewrightError  # noqa: E402
+from tilewright.ir.function import Program  # noqa: E402
+from tilewright.ir.nodes import For, If, Let, LoopKind, Scope  # noqa: E402
+from tilewright.ir.op import Level, Op, registry  # noqa: E402
+from tilewright.ir.types import TileType  # noqa: E402
+from tilewright.targets import Target, load_target  # noqa: E402
+
+LEAST = {"two or more carries": 30, "branches": 20, "tails": 30, "nearly full": 15}
+"""Percent of the programs that must have it, or the run has shown too little."""
+OPERATION = 100
+"""Each operation must be in one of so many programs."""
+
+
+@dataclass
+class Found:
+    """What came of one seed."""
+
+    seed: int
+    level: str
+    target: str
+    facts: set[str] = field(default_factory=set[str])
+    operations: set[str] = field(default_factory=set[str])
+    failure: str | None = None
+
+
+def facts_of(program: Program) -> Iterator[str]:
+    """What the program that was drawn has."""
+    statements = list(program.main.walk())
+    loops = [stmt for stmt in statements if isinstance(stmt, For)]
+    if any(len(loop.iter_args) >= 2 for loop in loops):
+        yield "two or more carries"
+    if any(isinstance(stmt, If) for stmt in statements):
+        yield "branches"
+    if any(loop.kind is LoopKind.PIPELINE for loop in loops):
+        yield "pipelines"
+    if any(loop.kind is LoopKind.PARALLEL for loop in loops):
+        yield "work items"
+    if sum(isinstance(stmt, Scope) for stmt in statements) > 1:
+        yield "several sections"
+
+
+def facts_of_placed(program: Program, target: Target) -> Iterator[str]:
+    """What the program became."""
+    tops: dict[str, int] = {}
+    for function in program.functions:
+        for stmt in function.walk():
+            for value in (*stmt.block_args(), *stmt.defs()):
+                kind = value.type
+                if not isinstance(kind, TileType) or kind.space is None:
+                    continue
+                if kind.valid != kind.shape:
+                    yield "tails"
+                if kind.memref is not None and kind.memref.addr is not None:
+                    top = kind.memref.addr + (kind.memref.nbytes or 0)
+                    tops[kind.space.value] = max(tops.get(kind.space.value, 0), top)
+    for space in target.spaces:
+        if tops.get(space.value, 0) >= 0.9 * target.capacity(space):
+            yield "nearly full"
+
+
+def just_enough(program: Program, target: Target) -> Target:
+    """The target with memories that hold the program and hardly more."""
+    sizes: dict[str, int] = {}
+    placed = lower(program, target, check=False)
+    for function in placed.functions:
+        for stmt in function.walk():
+            for value in (*stmt.block_args(), *stmt.defs()):
+                kind = value.type
+                if (
+                    isinstance(kind, TileType)
+                    and kind.space is not None
+                    and kind.memref
+                    and kind.memref.addr is not None
+                ):
+                    top = -(-(kind.memref.addr + (kind.memref.nbytes or 0)) // 512) * 512
+                    sizes[kind.space.value] = max(sizes.get(kind.space.value, 0), top)
+    shared: dict[str, int] = {}
+    for role, size in sizes.items():
+        name = next(target.memory(space).name for space in target.spaces if space.value == role)
+        shared[name] = max(shared.get(name, 0), size)
+    roles = {role: next(s for s in target.spaces if s.value == role) for role in sizes}
+    return target.with_capacity(**{role: shared[target.memory(space).name] for role, space in roles.items()})
+
+
+def judge(seed: int) -> Found:
+    """One program on one target."""
+    level = (Level.TILE, Level.TENSOR)[seed % 2]
+    target = load_target(TARGETS[seed // 2 % len(TARGETS)])
+    found = Found(seed, level.value, target.name)
+    try:
+        drawn = generate(Seeded(seed), level, 6 + seed % 7)
+        found.facts.update(facts_of(drawn.program))
+        found.operations = {
+            type(stmt.value).name
+            for stmt in drawn.program.main.walk()
+            if isinstance(stmt, Let) and isinstance(stmt.value, Op)
+        }
+        _judge(drawn, target, found)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        text = str(error) if isinstance(error, TilewrightError | AssertionError) else traceback.format_exc(limit=-6)
+        found.failure = f"{type(error).__name__} at {Path(where.filename).name}:{where.lineno}: {text}"
+    return found
+
+
+def _judge(drawn: Generated, target: Target, found: Found) -> None:
+    arguments = drawn.arguments()
+    wanted = outcome(drawn.program, arguments)
+    try:
+        if found.seed // 8 % 4 == 0:
+            target = just_enough(drawn.program, target)
+        placed = judge_passes(drawn.program, target, arguments, wanted)
+        found.facts.update(facts_of_placed(placed, target))
+        judge_machine(placed, target, arguments, wanted, found.seed)
+        judge_certificate(placed, target)
+        if target.pto_arch is not None and not has_masks(drawn.program):
+            judge_pto(placed, target, arguments, wanted)
+        found.facts.add("taken")
+    except DECLINED:
+        found.facts.add("declined")
+    if found.seed % 4 < 2:
+        try:
+            judge_native(drawn.program, arguments, wanted)
+            found.facts.add("native")
+        except DECLINED:
+            found.facts.add("declined by native code")
+
+
+def histogram(count: int, facts: Counter[str], operations: Counter[str]) -> list[str]:
+    """What was drawn, printed; returns what was too little."""
+    print(f"\n{count:,} programs")
+    for fact, number in facts.most_common():
+        print(f"  {fact:<24}{number:>8,}{100 * number / count:>7.1f} %")
+    rare = sorted((operations[cls.name], cls.name) for cls in dict.fromkeys(registry().values()))
+    print("  rarest operations: " + ", ".join(f"{name} {number}" for number, name in rare[:8]))
+    short = [
+        f"{fact}: {100 * facts[fact] / count:.1f} %"
+        for fact, least in LEAST.items()
+        if facts[fact] < least * count / 100
+    ]
+    return short + [f"{name}: {number} times" for number, name in rare if number * OPERATION < count]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("count", type=int, help="how many programs")
+    parser.add_argument("--start", type=int, default=100_000, help="the first seed")
+    parser.add_argument("--workers", type=int, default=2)
+    options = parser.parse_args()
+    facts: Counter[str] = Counter()
+    operations: Counter[str] = Counter()
+    failures: list[Found] = []
+    begun = told = time.monotonic()
+    seeds = range(options.start, options.start + options.count)
+    with Pool(options.workers, maxtasksperchild=200) as pool:
+        for done, found in enumerate(pool.imap_unordered(judge, seeds, chunksize=4), 1):
+            facts.update(found.facts)
+            operations.update(found.operations)
+            if found.failure is not None:
+                failures.append(found)
+                print(f"\n{found.level} {found.target} seed {found.seed}: {found.failure[:600]}", flush=True)
+            if time.monotonic() - told > 5 or done == options.count:
+                told = time.monotonic()
+                rate = done / (told - begun)
+                print(
+                    f"\r{done:,} of {options.count:,} programs, {rate:.1f} a second, {len(failures)} failures",
+                    end="" if sys.stdout.isatty() else "\n",
+                    flush=True,
+                )
+    short = histogram(options.count, facts, operations)
+    for what in short:
+        print(f"too little: {what}")
+    print(f"{len(failures)} failures in {time.monotonic() - begun:,.0f} s")
+    return 1 if failures or short else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
