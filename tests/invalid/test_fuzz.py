@@ -94,6 +94,20 @@ def test_program_text_through_the_pipeline(seed: int) -> None:
     refused_or_taken(lambda: lower(tw.parse(text), target))
 
 
+@pytest.mark.parametrize("name", ["ascend910b", "ascend950", "x86_avx512"])
+def test_a_product_without_columns(name: str) -> None:
+    """Found by the test above: the drain of an accumulator without elements was priced by bytes per element."""
+    text = incore(
+        "a: pl.Tensor[[64, 64], pl.FP16], b: pl.Tensor[[64, 0], pl.FP16], out: pl.Out[pl.Tensor[[64, 0], pl.FP32]]",
+        """
+        x = pl.tile.load(a, [0, 0], [64, 64])
+        y = pl.tile.load(b, [0, 0], [64, 0])
+        return pl.tile.store(pl.tile.matmul(x, y), [0, 0], out)
+        """,
+    )
+    refused_or_taken(lambda: lower(tw.parse(text), load_target(name)))
+
+
 @drawn(150)
 def test_target_files(seed: int) -> None:
     random = Random(seed)

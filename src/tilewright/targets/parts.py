@@ -131,7 +131,7 @@ class Edge:
         priced as rows of 128 four-byte elements."""
         if self.drain is not None:
             m, n = shape or (max(1, ceil(nbytes / 512)), 128)
-            return self.latency + self.drain.cycles(m, n, max(1, round(nbytes / (m * n))) if shape else 4)
+            return self.latency + self.drain.cycles(m, n, max(1, round(nbytes / max(1, m * n))) if shape else 4)
         assert self.bytes_per_cycle is not None  # the loader demands one of the two
         return self.latency + nbytes / self.bytes_per_cycle
 
