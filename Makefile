@@ -40,6 +40,7 @@ bench: $(READY)  ## measure: compile time, tiles against the optimum, modelled c
 	@$(BIN)/python bench/compile_time.py
 	@$(BIN)/python bench/tiling.py
 	@$(BIN)/python bench/model.py
+	@$(BIN)/python bench/forwarding.py
 
 clean:  ## remove the environment and every cache
 	rm -rf .venv build dist src/*.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache

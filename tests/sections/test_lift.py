@@ -216,3 +216,60 @@ return o_2"""
         loads = [stage.kind for stage in lifted(body(text.replace("EDGE", edge)), Phase.TILED).stages]
         patterns += [type(kind.pattern) for kind in loads if isinstance(kind, Load)]
     assert patterns == [AffinePattern, OpaquePattern]
+
+
+SUM = """
+x_1 = pl.tile.load(x, [0, 0], [64, 32])
+y_1 = pl.tile.load(x, [0, 0], [32, 64])
+first = pl.tile.matmul(x_1, y_1)
+for k, (acc,) in pl.range(1, 2, init_values=(first,)):
+    x_2 = pl.tile.load(x, [0, k * 32], [64, 32])
+    y_2 = pl.tile.load(x, [k * 32, 0], [32, 64])
+    more = pl.tile.matmul_acc(acc, x_2, y_2)
+    total = pl.yield_(more)
+out_1 = pl.tile.store(total, [0, 0], out)
+return out_1"""
+AGAIN = """for k, (acc,) in pl.range(1, 2, init_values=(total,)):
+    x_3 = pl.tile.load(x, [0, k * 32], [64, 32])
+    y_3 = pl.tile.load(x, [k * 32, 0], [32, 64])
+    still = pl.tile.matmul_acc(acc, x_3, y_3)
+    last = pl.yield_(still)
+out_1 = pl.tile.store(last,"""
+
+
+STORED = SUM.replace("    total =", "    stored = pl.tile.store(x_2, [0, 0], out)\n    total =")
+MORE = "    total = pl.yield_(more)"
+TWICE = SUM.replace(MORE, "    twice = pl.tile.matmul_acc(more, x_2, y_2)\n" + MORE.replace("more", "twice"))
+
+
+def test_a_sum_along_k_is_lifted() -> None:
+    section = lifted(body(SUM))
+    assert section.work.k_loop is not None and lowered(section) == body(SUM)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (SUM.replace("out_1 = pl.tile.store(total,", AGAIN), "several loops along K"),
+        (SUM.replace("pl.range(1, 2", "pl.range(1, 1"), "loops or branches"),
+        (SUM.replace("pl.range(1, 2", "pl.range(1, n"), "loops or branches"),
+        (STORED, "loops or branches"),
+        (
+            """
+for k, (o,) in pl.range(0, 2, init_values=(out,)):
+    t = pl.tile.load(x, [k * 32, 0], [32, 64])
+    o_1 = pl.tile.store(pl.tile.exp(t), [k * 32, 0], o)
+    o_2 = pl.yield_(o_1)
+u = pl.tile.load(x, [0, 0], [64, 64])
+out_1 = pl.tile.store(u, [0, 0], o_2)
+return out_1""",
+            "something else than a tile",
+        ),
+        (SUM.replace("more = pl.tile.matmul_acc(acc, x_2, y_2)", "more = pl.tile.matmul(x_2, y_2)"), "does not add"),
+        (TWICE, "does not add"),
+    ],
+)  # fmt: skip
+def test_other_loops_are_refused(text: str, why: str) -> None:
+    found = lift(body(text, "n: pl.Scalar[pl.INDEX], " + PARAMS))
+    assert isinstance(found, Refusal) and why in str(found), found
+    assert found.statement is not None

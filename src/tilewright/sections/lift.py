@@ -294,8 +294,6 @@ class _Lifter:
         self.stage(Recv(message.value.channel), (), (buffer,), Body(function, self.binds(scalars)))
 
     def store(self, stmt: Let, op: StoreOp) -> None:
-        if self.depth is not None:
-            raise _Refused("it stores inside its loop along K", stmt)
         tensor = self.root(op.output_tensor)
         given = op.tile
         if any(isinstance(s.kind, Load) and self.of[given] in s.outs for s in self.stages):
