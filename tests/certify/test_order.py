@@ -9,12 +9,17 @@ from dataclasses import replace
 import pytest
 from analysis.test_hazards import TARGET, Drawing, Unrolled, unordered
 
+from tilewright import parse
 from tilewright.analysis.hazards import Hazard, hazards
 from tilewright.certify.certificate import HazardClaim
+from tilewright.certify.checker import check
 from tilewright.certify.lifetimes import lifetimes
 from tilewright.certify.order import check_order
+from tilewright.certify.writer import certify
+from tilewright.compiler import lower
 from tilewright.ir.function import Function
 from tilewright.ir.nodes import Stmt
+from tilewright.targets import load_target
 
 TIMES = int(os.environ.get("TILEWRIGHT_PROPERTIES", "1"))
 PATHS = 16
@@ -99,3 +104,29 @@ def test_a_wait_for_what_comes_later_is_never_over() -> None:
     )
     notes = check_order(function, TARGET, [*given, turned], numbers)
     assert any("is never over" in finding.message for finding in notes.findings)
+
+
+def test_many_loops_of_unknown_length() -> None:
+    """What any of them may have written last is waited for by itself, however many there are."""
+    body: list[str] = []
+    now = "x"
+    for k in range(60):
+        body += [
+            f"        for i{k}, (c{k},) in pl.range(n, init_values=({now},)):",
+            f"            d{k} = pl.tile.add(c{k}, pl.tile.load(a, [0, 0], [16, 64]))",
+            f"            w{k} = pl.yield_(d{k})",
+        ]
+        now = f"w{k}"
+    source = """
+import tilewright.language as pl
+
+@pl.program
+class Main:
+    @pl.function(type=pl.FunctionType.InCore)
+    def main(self, a: pl.Tensor[[16, 64], pl.FP32], n: pl.Scalar[pl.INDEX], out: pl.Out[pl.Tensor[[16, 64], pl.FP32]]):
+        x = pl.tile.load(a, [0, 0], [16, 64])
+"""
+    target = load_target("ascend910b")
+    program = lower(parse(source + "\n".join(body) + f"\n        return pl.tile.store({now}, [0, 0], out)\n"), target)
+    verdict = check(program, certify(program, target), target)
+    assert verdict.accepted and verdict.counts["order"] > 60

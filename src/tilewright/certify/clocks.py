@@ -17,7 +17,7 @@ from tilewright.ir.nodes import Let
 Clock = dict[Unit, int]
 """engine -> up to which moment its work is known to be done"""
 
-REMEMBERED = 256
+REMEMBERED = 32
 """How many pieces of conditional knowledge an engine keeps: enough for the branches near by."""
 
 

@@ -89,6 +89,7 @@ class _Ran:
     certain: tuple[bool, ...]
     """whether each of `path` runs whenever what is around it does"""
     known: Knowledge
+    moment: int
 
 
 class _Walker:
@@ -112,6 +113,8 @@ class _Walker:
         self.engines: dict[Stmt, Unit | None] = {}
         self.compared = self.tensors_to_compare()
         self.reported: set[tuple[Stmt, Stmt]] = set()
+        self.waited: dict[Stmt, int] = {}
+        """what the present statement waits for by itself, up to which moment"""
 
     # --- claims ---
     def read(self, claims: Iterable[HazardClaim]) -> None:
@@ -238,13 +241,14 @@ class _Walker:
             return
         self.moment += 1
         known = self.state.engines.setdefault(engine, Knowledge())
+        self.waited = {}
         for wait in self.waits.get(stmt, ()):
             self.wait(known, wait)
         self.bytes(stmt, engine, known)
         self.boxes(stmt, engine, known, place)
         known.clock[engine] = self.moment
         if stmt in self.awaited:
-            ran = _Ran(tuple(self.path), tuple(self.begins), tuple(self.certain), known.copy())
+            ran = _Ran(tuple(self.path), tuple(self.begins), tuple(self.certain), known.copy(), self.moment)
             self.ran.setdefault(stmt, []).append(ran)
 
     def wait(self, known: Knowledge, wait: _Wait) -> None:
@@ -253,6 +257,7 @@ class _Walker:
             shared = self.shared(ran, wait)
             if shared is None:
                 continue
+            self.waited[wait.before] = max(ran.moment, self.waited.get(wait.before, 0))
             doubtful = [i for i in range(shared, len(ran.path)) if not ran.certain[i]]
             if not doubtful:
                 known.learn(ran.known)
@@ -309,7 +314,7 @@ class _Walker:
             held = self.state.tensors.setdefault(root, Boxes())
             entry = Entry(self.moment, stmt, engine, access.writes, box)
             for old in held.earlier(entry):
-                if known.covers(old.engine, old.moment):
+                if self.is_ordered(old, known):
                     continue
                 assert old.box is not None
                 if not apart(box, old.box, place, self.known):
@@ -337,9 +342,13 @@ class _Walker:
                         writers.setdefault(root, set()).add(engine)
         return frozenset(root for root in writers if len(users[root]) > 1)
 
+    def is_ordered(self, old: Entry, known: Knowledge) -> bool:
+        """Whether an earlier access is known to be done, or the statement waits for it by itself."""
+        return self.waited.get(old.stmt, 0) >= old.moment or known.covers(old.engine, old.moment)
+
     def ask(self, old: Entry, new: Entry, known: Knowledge, where: str) -> None:
         self.notes.count += 1
-        if known.covers(old.engine, old.moment) or (old.stmt, new.stmt) in self.reported:
+        if self.is_ordered(old, known) or (old.stmt, new.stmt) in self.reported:
             return
         self.reported.add((old.stmt, new.stmt))
         first, second = ("writes" if entry.writes else "reads" for entry in (old, new))
