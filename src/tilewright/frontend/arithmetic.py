@@ -44,7 +44,13 @@ KINDS: dict[type[ast.AST], BinaryKind] = {
     ast.GtE: BinaryKind.GE,
     ast.Eq: BinaryKind.EQ,
     ast.NotEq: BinaryKind.NE,
+    ast.BitAnd: BinaryKind.BIT_AND,
+    ast.BitOr: BinaryKind.BIT_OR,
+    ast.BitXor: BinaryKind.BIT_XOR,
+    ast.LShift: BinaryKind.SHL,
+    ast.RShift: BinaryKind.SHR,
 }
+_OF_INTEGERS = frozenset((BinaryKind.BIT_AND, BinaryKind.BIT_OR, BinaryKind.BIT_XOR, BinaryKind.SHL, BinaryKind.SHR))
 
 
 def _power(a: Any, b: Any) -> Any:
@@ -124,6 +130,12 @@ def apply(kind: BinaryKind, lhs: Scalar, rhs: Scalar) -> Scalar:
         )
     if kind is BinaryKind.DIV and not dtype_of(lhs).is_float:
         raise DTypeError("/ divides floats", found=f"{dtype_of(lhs)}", help="write // for integers")
+    if kind in _OF_INTEGERS and not dtype_of(lhs).is_integer:
+        raise DTypeError(
+            f"{kind.value} works on the bits of integers",
+            found=f"{dtype_of(lhs)}",
+            help="write `and`, `or` or `not` for conditions",
+        )
     return binary(kind, lhs, rhs)
 
 

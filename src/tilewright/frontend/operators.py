@@ -161,6 +161,8 @@ def stretched(
         return cls, operands
     full = next((array for array in arrays if all(_vector(shape, shape_of(array)) for shape in shapes)), None)
     if full is None:
+        full = _spanned(context, arrays, level, span)
+    if full is None:
         return cls, operands
     maps = [_vector(shape_of(o), shape_of(full)) if is_array(o) else FULL for o in operands]
     fused = _fused(cls, tuple(maps), level)
@@ -171,6 +173,23 @@ def stretched(
         for operand, map in zip(operands, maps, strict=True)
     ]
     return cls, result
+
+
+def _spanned(context: Context, arrays: list[Value], level: Level | None, span: Span) -> Value | None:
+    """A matrix of the shape that a column [M, 1] and a row [1, N] span; None where there are other shapes too."""
+    shapes = [shape_of(array) for array in arrays]
+    if any(len(shape) != 2 or 1 not in shape for shape in shapes):
+        return None
+    column = next((shape for shape in shapes if shape[0] != 1), None)
+    row = next((shape for shape in shapes if shape[1] != 1), None)
+    if column is None or row is None:
+        return None
+    shape = (column[0], row[1])
+    if not all(_vector(found, shape) for found in shapes):
+        return None
+    cls: Any = lookup("full", level)
+    dtype = arrays[-1].dtype
+    return context.emit(cls(shape, dtype, as_scalar(0, dtype), level=level, span=span), "spanned")
 
 
 def _vector(shape: Shape, full: Shape) -> Map | None:

@@ -1,0 +1,58 @@
+"""`&`, `|`, `^`, `<<` and `>>` of scalars: what they give, by every way of executing; floats are refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.codegen.native import compile_native
+from tilewright.codegen.pto.emulate import launch
+from tilewright.codegen.pto.writer import emit_pto
+from tilewright.compiler import UNPLACED, lower
+from tilewright.errors import DTypeError
+from tilewright.targets import load_target
+
+N = 16
+TEXT = """
+import tilewright.language as pl
+
+@pl.program(entry="main")
+class Program:
+    @pl.function(type=pl.FunctionType.InCore)
+    def main(self, x: pl.Tensor[[16, 8], pl.FP32], out: pl.Out[pl.Tensor[[16, 8], pl.FP32]]):
+        for i, (o,) in pl.range(16, init_values=(out,)):
+            row = pl.load(x, [{index}, 0], [1, 8])
+            (o_1,) = pl.yield_(pl.store(row, [i, 0], o))
+        return o_1
+"""
+CASES = {
+    "i ^ 5": [i ^ 5 for i in range(N)],
+    "i & 6": [i & 6 for i in range(N)],
+    "(i | 8)": [i | 8 for i in range(N)],
+    "i >> 2": [i >> 2 for i in range(N)],
+    "(i & 3) << 2": [(i & 3) << 2 for i in range(N)],
+    "((i << 1) | (i >> 3)) & 15": [((i << 1) | (i >> 3)) & 15 for i in range(N)],
+}
+
+
+@pytest.mark.parametrize("index", CASES)
+def test_natively_and_on_a_chip(index: str) -> None:
+    x = np.arange(N * 8, dtype=np.float32).reshape(N, 8)
+    wanted = x[CASES[index]]
+    host, chip = load_target("host"), load_target("ascend910b")
+    out = np.zeros_like(x)
+    compile_native(lower(tw.parse(TEXT.format(index=index)), host, after=UNPLACED), host).run([x, out])
+    np.testing.assert_array_equal(out, wanted)
+    out = np.zeros_like(x)
+    module = emit_pto(lower(tw.parse(TEXT.format(index=index)), chip), chip)
+    launch(module.manifest, module.texts, {"x": x, "out": out}, sync="auto")
+    np.testing.assert_array_equal(out, wanted)
+
+
+def test_the_bits_of_floats_are_refused() -> None:
+    text = TEXT.replace(
+        "            row =", "            f = pl.read(x, [i, 0])\n            g = f & f\n            row ="
+    )
+    with pytest.raises(DTypeError, match="works on the bits of integers"):
+        tw.parse(text.format(index="i"))
