@@ -60,6 +60,23 @@ def swapped(x: pl.Tensor, out: pl.Out[pl.Tensor]):
     return out
 
 
+@pl.jit
+def new_on_one_path(x: pl.Tensor, b: pl.Tensor, out: pl.Out[pl.Tensor]):
+    """What one path hands on is what it got, and what the other one does is made in the trip."""
+    p, q = b + 1.0, x
+    n = 0
+    for i in pl.range(3):
+        if i == 2:
+            n = 3
+        else:
+            for _ in pl.range(3):
+                out[:] = p + 1.0
+                q = pl.minimum(q - x, b)
+            p = pl.minimum(q, 2.0)
+    out[:] = out + p * 100.0 + q * 10.0
+    return out, n
+
+
 def ints(seed: int) -> np.ndarray:
     return np.random.default_rng(seed).integers(-2, 3, (16, 16)).astype(np.float32)
 
@@ -81,7 +98,14 @@ def cases() -> dict[str, tuple[object, tuple[np.ndarray, ...], np.ndarray]]:
     f, g = x + 1, x + 2
     for _ in range(3):
         f, g = g, f * 2
+    c, d = b + 1, x
+    for _ in range(2):
+        e = c + 1
+        for _ in range(3):
+            d = np.minimum(d - x, b)
+        c = np.minimum(d, 2)
     return {
+        "new_on_one_path": (new_on_one_path, (x, b), e + c * 100 + d * 10),
         "swapped": (swapped, (x,), f * 100 + g),
         "written_and_handed_on": (written_and_handed_on, (x,), u * 100 + v),
         "powers": (powers, (x, b), power),

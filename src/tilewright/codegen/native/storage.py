@@ -17,6 +17,7 @@ from math import prod
 
 from tilewright.analysis.liveness import Liveness, live_ranges, shareable
 from tilewright.codegen.native.carries import carried_in_place
+from tilewright.codegen.native.passed import passed_tensors
 from tilewright.codegen.native.scope import affine_map, reinterprets
 from tilewright.ir.function import Function, Param, Program
 from tilewright.ir.layout import Pad
@@ -91,6 +92,7 @@ class _Planner:
         self.written = frozenset(self.root(v) for v in _written(function, program))
         self.mixed = mixed
         self.carries = carried_in_place(function)
+        self.passed = passed_tensors(function, program)
 
     def run(self) -> Plan:
         self._returned()
@@ -264,7 +266,7 @@ class _Planner:
     # --- structure ------------------------------------------------------------------------------------------------
     def loop(self, stmt: For) -> None:
         begin, end = self.live.begins[stmt], self.live.ends[stmt]
-        passed = self.passed(stmt)
+        passed = self.passed[stmt]
         carried = [v for v in stmt.inits if isinstance(v, Value) and isinstance(v.type, TensorType)]
         tensor_homes = frozenset[Storage]().union(*(self.homes.get(v, NOWHERE) for v in carried))
         for arg, init in zip(stmt.iter_args, stmt.inits, strict=True):
@@ -285,22 +287,6 @@ class _Planner:
         self.stage(stmt, end)
         for result, arg in zip(stmt.results, stmt.iter_args, strict=True):
             self.alias(result, arg)
-
-    def passed(self, stmt: For) -> set[Value]:
-        """Carried tensors of which a trip hands on the address: each trip gets one of those that the loop started
-        from. One that is handed on from a tensor that is copied at the end of a trip must be copied too."""
-        starts: dict[Value, Value] = {}
-        given: dict[Value, Value] = {}
-        for arg, init, value in zip(stmt.iter_args, stmt.inits, _yielded(stmt.body), strict=True):
-            if isinstance(arg.type, TensorType) and isinstance(init, Value) and isinstance(value, Value):
-                starts[arg], given[arg] = self.root(init), self.root(value)
-        found = set(starts)
-        while True:
-            roots = {starts[arg] for arg in found}
-            kept = {arg for arg in found if given[arg] in roots}
-            if kept == found:
-                return found
-            found = kept
 
     def stage(self, stmt: For, end: int) -> None:
         """What is yielded from where another carried value is about to be written goes by way of a copy."""
