@@ -12,6 +12,7 @@ import random
 import pytest
 from mutation.harmless import HARMLESS, harmless
 from mutation.judge import Fault, by_checker, by_machine, certificate, faults, kinds, reread
+from mutation.passes import FAULTS, ROOT
 from mutation.programs import Base, bases
 from mutation.waits import WAITS
 
@@ -74,3 +75,12 @@ def test_right_programs_are_accepted(base: Base) -> None:
 
 def test_there_are_kinds_enough() -> None:
     assert len(kinds()) >= 60 and set(WAITS) < set(kinds())
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault[0])
+def test_faults_of_passes_can_be_planted(fault: tuple[str, str, str, str]) -> None:
+    """`passes.py` changes one line of each file, which is still there."""
+    _, file, old, new = fault
+    source = (ROOT / "src/tilewright" / file).read_text()
+    assert source.count(old) == 1
+    compile(source.replace(old, new), file, "exec")

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from op_cases import CASES, FULL, TAIL, Case, Draw, base_name
-from properties.statements import LIMITS, Statements
+from properties.statements import LIMITS, TAMED, Statements
 
 from tilewright.errors import TilewrightError
 from tilewright.ir.dtypes import BOOL, FP32, INT32, DType
@@ -94,13 +94,20 @@ class AnyOperation(Statements):
 
     def _whole_numbers(self, result: Value) -> None:
         bound = LIMITS[INT32]
+        before = {item[0] for item in self.pool.arrays}
         if result.dtype is BOOL:
             low, high = constant(0, FP32), constant(1, FP32)
             zero = self.let(self.op("cast", result, FP32), 1)
             if zero is not None:
                 self.let(self.op("add", zero, high if self.maybe(2) else low), 2)
         elif result.dtype.is_float:
-            self.let(self.op("cast", result, INT32), bound)
+            # Close to zero first: far from it, one unit in the last place is more than what rounding takes away.
+            self.pool.arrays.append((result, bound))
+            small, _ = self.tamed((result, bound))
+            self.pool.arrays = [
+                item for item in self.pool.arrays if item[0].dtype is not small.dtype or item[0] in before
+            ]
+            self.let(self.op("cast", small, INT32), TAMED)
         elif result.dtype in LIMITS:
             self.pool.arrays.append((result, bound))
 

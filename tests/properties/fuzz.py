@@ -9,6 +9,7 @@ few of the programs had what makes programs hard.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 import traceback
@@ -34,15 +35,18 @@ from properties.judges import (  # noqa: E402
 from properties.strategies import Generated, Seeded, generate  # noqa: E402
 
 from tilewright.compiler import lower  # noqa: E402
-from tilewright.errors import TilewrightError  # noqa: E402
+from tilewright.errors import TilewrightError, VerifyError  # noqa: E402
 from tilewright.ir.function import Program  # noqa: E402
 from tilewright.ir.nodes import For, If, Let, LoopKind, Scope  # noqa: E402
 from tilewright.ir.op import Level, Op, registry  # noqa: E402
 from tilewright.ir.types import TileType  # noqa: E402
+from tilewright.ir.verify import verify  # noqa: E402
 from tilewright.targets import Target, load_target  # noqa: E402
 
 LEAST = {"two or more carries": 30, "branches": 20, "tails": 30, "nearly full": 15}
 """Percent of the programs that must have it, or the run has shown too little."""
+QUICK = "TILEWRIGHT_FUZZ_QUICK"
+"""Set in the environment: only the last program is judged, by the machine and the checker (option --quick)."""
 OPERATION = 100
 """Each operation must be in one of so many programs."""
 
@@ -118,13 +122,20 @@ def just_enough(program: Program, target: Target) -> Target:
     return target.with_capacity(**{role: shared[target.memory(space).name] for role, space in roles.items()})
 
 
+def size_of(seed: int) -> int:
+    """Statements that the program of a seed has, about."""
+    return 6 + seed % 7
+
+
 def judge(seed: int) -> Found:
     """One program on one target."""
     level = (Level.TILE, Level.TENSOR)[seed % 2]
     target = load_target(TARGETS[seed // 2 % len(TARGETS)])
     found = Found(seed, level.value, target.name)
+    drawn: Generated | None = None
     try:
-        drawn = generate(Seeded(seed), level, 6 + seed % 7)
+        drawn = generate(Seeded(seed), level, size_of(seed))
+        verify(drawn.program)
         found.facts.update(facts_of(drawn.program))
         found.operations = {
             type(stmt.value).name
@@ -132,11 +143,25 @@ def judge(seed: int) -> Found:
             if isinstance(stmt, Let) and isinstance(stmt.value, Op)
         }
         _judge(drawn, target, found)
+    except VerifyError as error:
+        if drawn is None or _is_sound(drawn.program):
+            found.failure = f"VerifyError: {error}"
+        else:
+            found.facts.add("drawn wrongly")
     except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding
         where = traceback.extract_tb(error.__traceback__)[-1]
         text = str(error) if isinstance(error, TilewrightError | AssertionError) else traceback.format_exc(limit=-6)
         found.failure = f"{type(error).__name__} at {Path(where.filename).name}:{where.lineno}: {text}"
     return found
+
+
+def _is_sound(program: Program) -> bool:
+    """Whether what was drawn is a program at all: what the generator does wrong is no finding."""
+    try:
+        verify(program)
+    except VerifyError:
+        return False
+    return True
 
 
 def _judge(drawn: Generated, target: Target, found: Found) -> None:
@@ -145,16 +170,17 @@ def _judge(drawn: Generated, target: Target, found: Found) -> None:
     try:
         if found.seed // 8 % 4 == 0:
             target = just_enough(drawn.program, target)
-        placed = judge_passes(drawn.program, target, arguments, wanted)
+        quick = bool(os.environ.get(QUICK))
+        placed = lower(drawn.program, target) if quick else judge_passes(drawn.program, target, arguments, wanted)
         found.facts.update(facts_of_placed(placed, target))
         judge_machine(placed, target, arguments, wanted, found.seed)
         judge_certificate(placed, target)
-        if target.pto_arch is not None and not has_masks(drawn.program):
+        if target.pto_arch is not None and not quick and not has_masks(drawn.program):
             judge_pto(placed, target, arguments, wanted)
         found.facts.add("taken")
     except DECLINED:
         found.facts.add("declined")
-    if found.seed % 4 < 2:
+    if found.seed % 4 < 2 and not os.environ.get(QUICK):
         try:
             judge_native(drawn.program, arguments, wanted)
             found.facts.add("native")
@@ -182,32 +208,48 @@ def main() -> int:
     parser.add_argument("count", type=int, help="how many programs")
     parser.add_argument("--start", type=int, default=100_000, help="the first seed")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--quick", action="store_true", help="judge what the last pass gives, and nothing else")
+    parser.add_argument("--first", action="store_true", help="stop at the first failure")
+    parser.add_argument("--seconds", type=float, default=0, help="stop after so long")
     options = parser.parse_args()
+    if options.quick:
+        os.environ[QUICK] = "1"
     facts: Counter[str] = Counter()
     operations: Counter[str] = Counter()
     failures: list[Found] = []
     begun = told = time.monotonic()
+    done = 0
     seeds = range(options.start, options.start + options.count)
     with Pool(options.workers, maxtasksperchild=200) as pool:
-        for done, found in enumerate(pool.imap_unordered(judge, seeds, chunksize=4), 1):
-            facts.update(found.facts)
-            operations.update(found.operations)
-            if found.failure is not None:
-                failures.append(found)
-                print(f"\n{found.level} {found.target} seed {found.seed}: {found.failure[:600]}", flush=True)
-            if time.monotonic() - told > 5 or done == options.count:
-                told = time.monotonic()
-                rate = done / (told - begun)
-                print(
-                    f"\r{done:,} of {options.count:,} programs, {rate:.1f} a second, {len(failures)} failures",
-                    end="" if sys.stdout.isatty() else "\n",
-                    flush=True,
-                )
-    short = histogram(options.count, facts, operations)
+        try:
+            for done, found in enumerate(pool.imap_unordered(judge, seeds, chunksize=4), 1):
+                facts.update(found.facts)
+                operations.update(found.operations)
+                if found.failure is not None:
+                    failures.append(found)
+                    print(f"\n{found.level} {found.target} seed {found.seed}: {found.failure[:600]}", flush=True)
+                if time.monotonic() - told > 5 or done == options.count:
+                    told = time.monotonic()
+                    _progress(done, options.count, done / (told - begun), len(failures))
+                if options.first and failures:
+                    break
+                if options.seconds and time.monotonic() - begun > options.seconds:
+                    break
+        except KeyboardInterrupt:
+            print("\nstopped")
+    short = histogram(max(1, done), facts, operations)
     for what in short:
         print(f"too little: {what}")
-    print(f"{len(failures)} failures in {time.monotonic() - begun:,.0f} s")
+    for failed in failures:
+        case = f"{failed.level} {failed.target} {failed.seed} {size_of(failed.seed)}"
+        print(f"make it small: python tests/properties/shrink.py {case}")
+    print(f"{len(failures)} failures in {done:,} programs, {time.monotonic() - begun:,.0f} s")
     return 1 if failures or short else 0
+
+
+def _progress(done: int, count: int, rate: float, failures: int) -> None:
+    line = f"{done:,} of {count:,} programs, {rate:.1f} a second, {failures} failures"
+    print(f"\r{line}", end="", flush=True) if sys.stdout.isatty() else print(line, flush=True)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Makes a failing random program small:  python tests/properties/shrink.py tile ascend910b 137
 
-The level, a target of `judges.TARGETS` (`scratchpad` for the example chip) or `native`, and the seed. Choices are
-deleted and lowered while the failure stays the same kind of failure; the smallest program found is printed.
+The level, a target of `judges.TARGETS` (`scratchpad` for the example chip) or `native`, the seed, and the size if it is
+not 10. Choices are deleted and lowered while the failure stays the same kind of failure; the smallest program found is
+printed.
 """
 
 from __future__ import annotations
@@ -109,9 +110,9 @@ def shrink(level: Level, name: str, seed: int, size: int = 10) -> Generated | No
     return best if wanted is not None else None
 
 
-def main(level: str, name: str, seed: str) -> None:
+def main(level: str, name: str, seed: str, size: str = "10") -> None:
     name = SCRATCHPAD if name == "scratchpad" else name
-    found = shrink(Level(level), name, int(seed))
+    found = shrink(Level(level), name, int(seed), int(size))
     print("nothing is wrong" if found is None else f"{found!r}\n# {failure(found, name)}")
 
 

@@ -88,6 +88,7 @@ class _Generator(AnyOperation):
         count = 1 + self.choices.below(3)
         for _ in range(count):
             parameters, first = len(self.builder.params), len(self.stored)
+            scalars = list(self.pool.scalars)
             bounds: dict[Value, int] = {}
             made: list[Value] = []
 
@@ -103,7 +104,7 @@ class _Generator(AnyOperation):
             known = [item for item in self.pool.arrays if item[0] in self.earlier or item[0] in new]
             results = (*results, *outside[: len(made)])
             self.earlier |= new | set(results)
-            self.own = set()
+            self.own, self.pool.scalars = set(), scalars
             self.pool.arrays = [*known, *((s, bounds[v]) for s, v in zip(outside, made, strict=False))]
         return results[-4:]
 
