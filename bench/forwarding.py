@@ -4,8 +4,8 @@
 
 Every operation stands outside of scopes, so that each is a section of its own. Per kernel and target: round trips
 through DDR that are gone (a tensor between two sections that is neither stored nor loaded), bytes of DDR as the placed
-program moves them, and cycles, both before and after. Cycles are the simulator's on the Ascend targets, and those of
-the price that forwarding itself goes by on the CPU, whose register tiles are too many to simulate. With `--why`, each
+program moves them, and cycles, both before and after. Cycles are the simulator's on the Ascend targets, and on the
+CPU those of the price of native code that forwarding itself goes by. With `--why`, each
 tensor that stays in DDR has its reason. Nothing is measured."""
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 import tilewright.language as pl
-from tilewright.compiler import lower
+from tilewright.compiler import UNPLACED, lower
 from tilewright.execute.simulator import simulate
 from tilewright.ir.function import Program
 from tilewright.report import explain
-from tilewright.sections.price import price_of
+from tilewright.sections.price import native_price, price_of
 from tilewright.targets import Target, load_target
 
 F16 = np.dtype(np.float16)
@@ -103,9 +103,10 @@ KERNELS: dict[str, tuple[Any, list[Any]]] = {
 
 def cycles(source: Program, target: Target, forward: bool) -> tuple[float, int]:
     """Modelled cycles and bytes of DDR."""
-    price = price_of(lower(source, target, after="legalize_moves", forward=forward), target)
     if target.family == "cpu":
-        return price.cycles, price.ddr
+        native = native_price(lower(source, target, after=UNPLACED, forward=forward), target)
+        return native.cycles, native.ddr
+    price = price_of(lower(source, target, after="legalize_moves", forward=forward), target)
     return simulate(lower(source, target, forward=forward), target).cycles, price.ddr
 
 

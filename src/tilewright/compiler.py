@@ -19,6 +19,7 @@ from tilewright.analysis.parallel import check_parallel
 from tilewright.errors import OperandError, TilewrightError
 from tilewright.ir.collector import collector_paused
 from tilewright.ir.function import Function, Program
+from tilewright.ir.layout import MemorySpace
 from tilewright.ir.verify import verify
 from tilewright.passes.memory.assign_buffers import assign_buffers
 from tilewright.passes.memory.fitting import misfit
@@ -39,7 +40,7 @@ from tilewright.passes.tile.pipeline import pipeline
 from tilewright.passes.tile.split_engines import split_engines
 from tilewright.passes.tile.tile_matmul import tile_matmul
 from tilewright.sections.driver import Judge, forward_sections
-from tilewright.sections.price import Price, price_of
+from tilewright.sections.price import Price, native_price, price_of
 from tilewright.sections.section import Phase
 from tilewright.targets import Target
 
@@ -153,8 +154,11 @@ def _judged(function: Function, target: Target, prepared: Callable[[Program], Pr
     after = given = Program((function,), function.name)
     found = Price()
     try:
-        for name, after in placed(prepared(given), target):
-            if name == "legalize_moves":
+        blocks = prepared(given)
+        registers = bool(target.memory(MemorySpace.ACC).register_bytes)
+        found = native_price(blocks, target) if registers else found
+        for name, after in placed(blocks, target):
+            if name == "legalize_moves" and not registers:
                 found = price_of(after, target)
             if name == "pipeline":
                 break

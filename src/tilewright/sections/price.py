@@ -48,6 +48,51 @@ def price_of(program: Program, target: Target) -> Price:
     return total
 
 
+MACS = 16.0
+"""Multiply-adds a cycle of native code, of every element type (assumed)."""
+PACK = 1.0
+"""Cycles for packing one element of a product's right operand, which native code does for each product (assumed)."""
+BYTES = 5.0
+"""Bytes a cycle between a tensor and the caches (measured, both ways)."""
+
+
+def native_price(program: Program, target: Target) -> Price:
+    """The price of the same as native code, which runs the items of a CPU one after another and cuts its products
+    itself. Requires the tile level with all blocks chosen, before anything is placed. Linear."""
+    total = Price()
+    for function in program.functions:
+        if function.kind is FunctionKind.INCORE:
+            total += _native(function.body, target, 1)
+    return total
+
+
+def _native(block: Block, target: Target, times: int) -> Price:
+    total = Price()
+    for stmt in block:
+        if isinstance(stmt, Let) and isinstance(stmt.value, Op):
+            total += _native_op(stmt, stmt.value, target, times)
+        trips = (stmt.trip_count or 1) if isinstance(stmt, For) else 1
+        for inner in stmt.blocks()[:1]:
+            total += _native(inner, target, times * trips)
+    return total
+
+
+def _native_op(stmt: Let, op: Op, target: Target, times: int) -> Price:
+    work = op.work()
+    if work.macs is not None:
+        rows, columns, depth = work.macs
+        return Price(times * (rows * columns * depth / MACS + depth * columns * PACK))
+    stored = isinstance(stmt.target.type, TensorType)
+    if stored or any(isinstance(value.type, TensorType) for _, value in op.operand_items()):
+        moved = times * work.nbytes
+        return Price(moved / BYTES, 0 if stored else moved, moved if stored else 0)
+    if not work.is_arithmetic:
+        return Price()
+    dtypes = [value.dtype for _, value in op.operand_items()] + [stmt.target.type.dtype]
+    dtype = max(dtypes, key=lambda kind: kind.bits)
+    return Price(times * target.vector_cycles(work.kind, work.elements * dtype.nbytes, dtype))
+
+
 class _Launch:
     def __init__(self, function: Function, target: Target) -> None:
         self.function = function

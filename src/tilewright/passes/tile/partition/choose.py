@@ -109,6 +109,8 @@ class _Chooser:
             return found
         reasons: list[str] = []
         half = self.target.decisions.first("share of a memory for the blocks of a work item", SHARES)[0]
+        if self.section.chained and in_registers(self.target):
+            half = MOST  # no load runs ahead there, and every item packs its right operands anew
         tries = ((half, False, False), (MOST, False, False), (half, False, True), (1.0, True, True))
         for self.share, self.least, several in tries:
             for grid, passes in self._ways(several):
