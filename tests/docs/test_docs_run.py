@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import linecache
 import os
 import re
 import shlex
@@ -98,6 +99,7 @@ def test_what_a_page_shows_is_what_happens(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path / ".cache"))
+    linecache.clearcache()  # another page may have had files of the same names
     page = Page(path, tmp_path)
     shown = page.run()
     if request.config.getoption("--bless"):
