@@ -44,6 +44,7 @@ NAMESPACES = {"tensor": Level.TENSOR, "tile": Level.TILE, "system": None, "array
 MICROSCALED = ("FP4", "FP4E2M1", "FP8E8M0", "HF4", "HF8", "UINT4")
 """Element types of the language that have no numbers here."""
 ALIASES: dict[str, tuple[str, Level | None]] = {
+    "tensor.fillpad": ("fillpad_expand", Level.TENSOR),
     "create_tensor": ("create", Level.TENSOR),
     "create_tile": ("create", Level.TILE),
     "create_l1": ("create", Level.TENSOR),
@@ -86,8 +87,8 @@ def operation(path: str) -> tuple[str, Level | None] | None:
     if prefix not in ("", *NAMESPACES):
         return None
     level = NAMESPACES.get(prefix)
-    if not prefix and name in ALIASES:
-        return ALIASES[name]
+    if path in ALIASES:
+        return ALIASES[path]
     ops = registry()
     bare = name.removesuffix("_") if name not in ops else name
     cls = ops.get(bare)

@@ -5,6 +5,7 @@
     d, c = pl.gather(x, kvalue=k, cmp_mode="gt", ...)  gather_compare_indices and _count
     pl.mrgsort(x, block_len=64)                        mrgsort_format1
     pl.scatter_update(cache, -2, index, rows)          the operation's own order is cache, index, rows, dim
+    pl.fillpad(window)                                 of a tensor: fillpad_expand, to what the window was cut as
 
 Whatever else a call gives goes to the operation as it stands, which refuses what it does not take.
 """
@@ -18,8 +19,11 @@ from tilewright.errors import CallError, Span
 from tilewright.frontend.context import Context
 from tilewright.frontend.operations import Arguments, call_operation
 from tilewright.frontend.operators import level_of, shape_of
+from tilewright.ir.nodes import Let
 from tilewright.ir.op import Level, is_array
-from tilewright.ir.scalar import BinaryKind, Value, binary
+from tilewright.ir.scalar import BinaryKind, Shape, Value, binary
+from tilewright.ir.types import TensorType
+from tilewright.ops.shape import Slice
 
 Given = tuple[object, Span, ast.expr]
 Spelling = Callable[[Level | None, Arguments], tuple[str, ...]]
@@ -32,9 +36,26 @@ def call_spelled(
     """The result of a call of ``pl.<path>``, which names the operation `name`; a tuple where it stands for several.
     Raises what `call_operation` does."""
     spelling = SPELLINGS.get(path.rpartition(".")[2])
+    if path.endswith("fillpad") and (shape := _cut_as(context, arguments)) is not None:
+        if len(arguments.positional) > 1:
+            arguments.keywords["pad_value"] = arguments.positional.pop()
+        arguments.keywords["shape"] = (shape, arguments.span, arguments.node)
+        return call_operation(context, "fillpad_expand", level, arguments, statement)
     names = (name,) if spelling is None else spelling(level or level_of(*arguments.values()), arguments)
     results = [call_operation(context, spelled, level, arguments, statement) for spelled in names]
     return results[0] if len(results) == 1 else tuple(results)
+
+
+def _cut_as(context: Context, arguments: Arguments) -> Shape | None:
+    """The extents of the window that the first argument, a tensor, is the valid part of, where it was cut just now."""
+    given = next(iter(arguments.values()), None)
+    if not isinstance(given, Value) or not isinstance(given.type, TensorType):
+        return None
+    for statement in reversed(context.out):
+        if isinstance(statement, Let) and statement.target is given:
+            cut = statement.value
+            return cut.kept(cut.shape) if isinstance(cut, Slice) else None
+    return None
 
 
 def _array(given: Given) -> bool:
