@@ -81,6 +81,7 @@ class Recv(Op, name="recv", levels=(TENSOR,), effect=Effect.OBSERVABLE):
     channel: str = attribute(default="in")
     dtypes = NUMBERS
     spelling = Spelling(pto=without(NEEDS_SITES))
+    lowering = Needs()
     loops = Special("a message of another site")
 
     def infer(self) -> Type:
