@@ -1,7 +1,8 @@
-"""Faults in the compiler itself, and how many random programs find each:  python tests/mutation/passes.py [seconds]
+"""Faults in the compiler itself, and how many random programs find each.
 
-Each is one change of one line, made in a copy of the sources; `properties/fuzz.py` runs on the copy until something
-goes wrong. Prints a line for each; ends with an error when a fault is not found within its time (default 300 s).
+`python tests/mutation/passes.py [seconds [first]]`: each fault is one change of one line, made in a copy of the
+sources; `properties/fuzz.py` runs on the copy until something goes wrong. Prints a line for each; ends with an error
+when a fault is not found within its time (default 300 s).
 """
 
 from __future__ import annotations
@@ -77,10 +78,9 @@ def programs_until_found(file: str, old: str, new: str, seconds: float) -> tuple
         path = Path(folder) / "src/tilewright" / file
         path.write_text(path.read_text().replace(old, new))
         command = [sys.executable, "tests/properties/fuzz.py", str(PROGRAMS), "--quick", "--first"]
-        run = subprocess.run(
-            [*command, "--seconds", str(seconds), "--start", "300000"], cwd=folder, env={**os.environ, "PYTHONPATH": f"{folder}/src"},
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        options = ["--seconds", str(seconds), "--start", "300000"]
+        own = {**os.environ, "PYTHONPATH": f"{folder}/src"}
+        run = subprocess.run([*command, *options], cwd=folder, env=own, capture_output=True, text=True, check=False)
     done = re.search(r"(\d+) failures in ([\d,]+) programs", run.stdout)
     first = re.search(r"(seed \d+: .*)", run.stdout)
     if done is None or done[1] == "0":
@@ -88,17 +88,18 @@ def programs_until_found(file: str, old: str, new: str, seconds: float) -> tuple
     return int(done[2].replace(",", "")), first[1][:90] if first else ""
 
 
-def main(seconds: float) -> int:
+def main(seconds: float, first: int = 0) -> int:
     lost = 0
-    for name, file, old, new in FAULTS:
+    for name, file, old, new in FAULTS[first:]:
         begun = time.monotonic()
         count, what = programs_until_found(file, old, new, seconds)
         lost += count is None
         told = f"found by program {count}: {what}" if count is not None else f"not found {what}"
         print(f"{name} ({file}): {told} ({time.monotonic() - begun:.0f} s)", flush=True)
-    print(f"{len(FAULTS) - lost} of {len(FAULTS)} found")
+    tried = len(FAULTS) - first
+    print(f"{tried - lost} of {tried} found")
     return 1 if lost else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(float(sys.argv[1]) if len(sys.argv) > 1 else 300))
+    sys.exit(main(float(sys.argv[1]) if len(sys.argv) > 1 else 300, int(sys.argv[2]) if len(sys.argv) > 2 else 0))

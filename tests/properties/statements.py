@@ -81,6 +81,8 @@ class Statements:
         self.dtypes = [FP32, self.pick((FP32, FP16, BF16, INT32, INT8))]
         self.pool = Pool(scalars=[self.n])
         self.depth = 0
+        self.turns: list[Value] = []
+        """the variables of the loops around"""
         self.inputs = 0
         self.names: int = 0
         self.own: set[Value] = set()
@@ -169,6 +171,10 @@ class Statements:
                 self.let(self.op("slice", value, (max(1, rows // 2), columns), (rows // 4, 0)), bound)
             return
         way = self.choices.below(6)
+        if self.turns and self.maybe(2):  # another part in each trip; a loop variable is at most 4
+            source = self.tensor((rows + 4, columns), dtype)
+            self.let(self.op("load", source, (self.pick(self.turns), 0), (rows, columns)), bound)
+            return
         if way == 1:  # a tail known at run time
             source = self.tensor((self.n, columns), dtype)
             self.let(self.op("load", source, (0, 0), (rows, columns), (minimum(self.n, rows), columns)), bound)
@@ -300,9 +306,13 @@ class Statements:
         if whole is None:
             return
         extents = valid_of(whole[0])
-        part = self.array(
-            lambda v: v.dtype is whole[0].dtype and v is not whole[0] and all(map(fits, shape_of(v), extents))
-        )
+
+        def goes_in(value: Value) -> bool:
+            shape = shape_of(value)
+            alike = value.dtype is whole[0].dtype and value is not whole[0] and len(shape) == len(extents)
+            return alike and all(map(fits, shape, extents))
+
+        part = self.array(goes_in)
         if part is None or not all(isinstance(extent, int) for extent in extents):
             return
         inner: Any = part[0].type

@@ -204,9 +204,12 @@ class _Generator(AnyOperation):
 
         def block() -> tuple[Scalar, ...]:
             self.pool.scalars.append(iv)
+            self.turns.append(iv)
             for arg, bound in zip(args, bounds, strict=True):
                 self.enter(arg, bound)
-            return body(iv, *args)
+            values = body(iv, *args)
+            self.turns.pop()
+            return values
 
         inner = self.builder._block(block)  # pyright: ignore[reportPrivateUsage]
         self.depth -= 1
