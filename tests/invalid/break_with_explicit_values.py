@@ -14,3 +14,6 @@ def kernel(a: pl.Tensor, out: pl.Out[pl.Tensor]):
             break
         y = pl.yield_(x + 1.0)
     out[:] = y
+
+
+# pyright: reportPossiblyUnboundVariable=false

@@ -12,3 +12,6 @@ def kernel(a: pl.Tensor, out: pl.Out[pl.Tensor]):
     for (n,) in pl.while_(init_values=(0,)):
         m = pl.yield_(n + 1)
     out[:] = a + m
+
+
+# pyright: reportPossiblyUnboundVariable=false

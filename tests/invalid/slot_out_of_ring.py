@@ -13,3 +13,6 @@ def kernel(a: pl.Tensor, out: pl.Out[pl.Tensor]):
         ring = pl.MemRef("ring", addr=0, nbytes=16384, slots=2)
         x: pl.Tile[[64, 64], pl.FP32, ring[2], pl.Mem.Vec] = pl.load(a, [0, 0], [64, 64])
         out = pl.store(x, [0, 0], out)
+
+
+# pyright: reportIndexIssue=false

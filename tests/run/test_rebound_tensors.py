@@ -131,3 +131,6 @@ def test_after_every_pass(name: str, target: str) -> None:
     lowered: Any = kernel
     interpret(lowered.lower(*inputs, out, target=target), [*inputs, out])
     np.testing.assert_array_equal(out, expected)
+
+
+# pyright: reportPossiblyUnboundVariable=false
