@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from meaning import draw_arguments, outcome
+from meaning import outcome
 from properties.judges import DECLINED, TARGETS, same
 from properties.strategies import Seeded, generate
 from run.running import incore
@@ -155,7 +155,7 @@ def test_random_programs(name: str, level: Level) -> None:
     for seed in range(8000, 8002):
         drawn = generate(Seeded(seed), level)
         try:
-            agrees(drawn.program, target, draw_arguments(drawn.program, drawn.symbols), [seed])
+            agrees(drawn.program, target, drawn.arguments(), [seed])
             taken += 1
         except DECLINED as error:
             assert error.message

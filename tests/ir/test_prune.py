@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from ir_builder import Builder, program
-from meaning import draw_arguments, outcome
+from meaning import outcome
 from properties.judges import same
 from properties.strategies import Seeded, generate
 
@@ -25,7 +25,7 @@ def test_random_programs_mean_the_same(level: str, seed: int) -> None:
     drawn = generate(Seeded(seed), Level(level))
     pruned = Program((prune(drawn.program.main),), "main")
     verify(pruned)
-    arguments = draw_arguments(drawn.program, drawn.symbols)
+    arguments = drawn.arguments()
     same(outcome(drawn.program, arguments), outcome(pruned, arguments), "pruned")
     assert prune(pruned.main) is pruned.main
     before, after = (sum(1 for _ in walk(p.main.body)) for p in (drawn.program, pruned))

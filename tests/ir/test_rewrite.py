@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from ir_builder import Builder, program
-from meaning import draw_arguments, outcome
+from meaning import outcome
 from properties.judges import same
 from properties.strategies import Seeded, generate
 
@@ -48,7 +48,7 @@ def test_a_change_is_followed_by_every_use(level: str, seed: int) -> None:
     drawn = generate(Seeded(seed), Level(level))
     after = Twice().program(drawn.program)
     verify(after)
-    arguments = draw_arguments(drawn.program, drawn.symbols)
+    arguments = drawn.arguments()
     same(outcome(drawn.program, arguments), outcome(after, arguments), "rewritten")
 
 

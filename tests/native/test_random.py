@@ -5,10 +5,11 @@ from __future__ import annotations
 from copy import deepcopy
 
 import pytest
-from meaning import draw_arguments, outcome
+from meaning import outcome
 from native.building import compare, compiled, frame_intact, framed, is_array
 from properties.strategies import Seeded, generate
 
+from tilewright.compiler import UNPLACED, lower
 from tilewright.ir.op import Level
 from tilewright.targets import load_target
 
@@ -19,9 +20,10 @@ TARGETS = ("host", "x86_avx2", "generic")
 def test_random_tile_programs(seed: int) -> None:
     """Loads, elementwise, reductions, views, products, loops that carry and swap, branches; three kinds of vector."""
     drawn = generate(Seeded(seed), Level.TILE, 8 + seed % 20)
-    arguments = draw_arguments(drawn.program, drawn.symbols, seed)
+    arguments = drawn.arguments(seed)
     expected = outcome(drawn.program, arguments)
-    kernel = compiled(drawn.program, load_target(TARGETS[seed % len(TARGETS)]))
+    target = load_target(TARGETS[seed % len(TARGETS)])
+    kernel = compiled(lower(drawn.program, target, after=UNPLACED), target)
     if not kernel.runnable:
         return
     own = [framed(a) if is_array(a) else deepcopy(a) for a in arguments]
