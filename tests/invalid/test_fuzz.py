@@ -108,6 +108,26 @@ def test_a_product_without_columns(name: str) -> None:
     refused_or_taken(lambda: lower(tw.parse(text), load_target(name)))
 
 
+@pytest.mark.parametrize("call", [
+    "pl.tile.slice(x, [16, 16], [0, 0], drop_dims=[n])", "pl.tile.slice(x, [16, 16], [0, 0], drop_dims=0)",
+    "pl.tile.transpose(x, None, 1)", "pl.tile.transpose(x, 0, 1.5)", "pl.tile.load(a, [0, 0], [16, 64], clamp='yes')",
+    "pl.tile.load(a, [0, 0], [16, 64], target_memory=3)", "pl.tile.cast(x, target_type=1)",
+    "pl.tile.move(x, target_memory=pl.FP32)",
+])  # fmt: skip
+def test_attributes_of_the_wrong_type(call: str) -> None:
+    """The first two were found by the tests above. What the class states of an attribute is what it may be."""
+    text = incore(
+        "n: pl.Scalar[pl.INDEX], a: pl.Tensor[[16, 64], pl.FP32], out: pl.Out[pl.Tensor[[16, 64], pl.FP32]]",
+        f"""
+        x = pl.tile.load(a, [0, 0], [16, 64])
+        y = {call}
+        return pl.tile.store(x, [0, 0], out)
+        """,
+    )
+    with pytest.raises(TilewrightError, match=r" takes .* as | known when "):
+        tw.parse(text)
+
+
 @drawn(150)
 def test_target_files(seed: int) -> None:
     random = Random(seed)

@@ -180,10 +180,10 @@ def signature(cls: type[Op], level: Level) -> str:
 
 def convert(field: Field, value: object, span: Span, label: str, first: Value | None) -> Any:
     """`value` as what the field holds. `first` is the call's first tensor or tile, whose dtype a number takes."""
-    if value is None and not field.required:
-        return None
     if field.kind is Kind.ATTRIBUTE:
         return _attribute(field, value, span, label)
+    if value is None and not field.required:
+        return None
     if field.kind is Kind.SCALARS:
         return _scalars(field, value, span, label)
     if field.kind is Kind.SCALAR:
