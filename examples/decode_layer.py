@@ -52,22 +52,21 @@ def decode_layer(
         k = normal @ wk
         v = normal @ wv
     turned = pl.tensor.create([batch * HEADS, D], pl.FP32)
-    with pl.at(level=pl.Level.CORE_GROUP):
-        for b in pl.range(batch):  # one after another: where each writes is read from memory
-            at = b * CONTEXT + pl.read(lengths, [b, 0])
-            c = pl.load(cos, [b, 0], [1, half])
-            s = pl.load(sin, [b, 0], [1, half])
-            for h in pl.range(HEADS):
-                first = pl.load(q, [b, h * D], [1, half])
-                second = pl.load(q, [b, h * D + half], [1, half])
-                turned = pl.store(first * c - second * s, [b * HEADS + h, 0], turned)
-                turned = pl.store(second * c + first * s, [b * HEADS + h, half], turned)
-            for h in pl.range(SHARED):
-                first = pl.load(k, [b, h * D], [1, half])
-                second = pl.load(k, [b, h * D + half], [1, half])
-                keys = pl.store(first * c - second * s, [at, h * D], keys)
-                keys = pl.store(second * c + first * s, [at, h * D + half], keys)
-            values = pl.store(pl.load(v, [b, 0], [1, SHARED * D]), [at, 0], values)
+    for b in pl.range(batch):  # one after another: where each writes is read from memory
+        at = b * CONTEXT + pl.read(lengths, [b, 0])
+        c = pl.load(cos, [b, 0], [1, half])
+        s = pl.load(sin, [b, 0], [1, half])
+        for h in pl.range(HEADS):
+            first = pl.load(q, [b, h * D], [1, half])
+            second = pl.load(q, [b, h * D + half], [1, half])
+            turned = pl.store(first * c - second * s, [b * HEADS + h, 0], turned)
+            turned = pl.store(second * c + first * s, [b * HEADS + h, half], turned)
+        for h in pl.range(SHARED):
+            first = pl.load(k, [b, h * D], [1, half])
+            second = pl.load(k, [b, h * D + half], [1, half])
+            keys = pl.store(first * c - second * s, [at, h * D], keys)
+            keys = pl.store(second * c + first * s, [at, h * D + half], keys)
+        values = pl.store(pl.load(v, [b, 0], [1, SHARED * D]), [at, 0], values)
     mixed = pl.tensor.create([batch * HEADS, D], pl.FP32)
     for b in pl.parallel(batch):
         length = pl.read(lengths, [b, 0]) + 1

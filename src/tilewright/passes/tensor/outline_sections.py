@@ -7,8 +7,8 @@ Before:  def main(self, a, b, out):                       # Orchestration
                  out_2 = pl.yield_(out_1)
              return out_2
 Ensures: an `ORCHESTRATION` function holds creations of tensors, scalars, calls and control flow. Each scope, each
-         operation outside a scope, and each parallel loop outside a scope is an `INCORE` function. What it reads is a
-         parameter; what it writes is an output parameter (InOut, or Out when nothing was written before); what is
+         operation outside a scope, and each loop outside a scope that is parallel, or whose tiles do not leave it, is
+         an `INCORE` function. What it reads is a parameter; what it writes is an output parameter (InOut, or Out when nothing was written before); what is
          used after it is returned. A view belongs to the sections that read through it.
 After:   def main_0(self, a, b, out): ...                 # InCore
          def main(self, a, b, out):
@@ -56,8 +56,20 @@ def outline_sections(program: Program) -> Program:
 
 # --- bodies that are one section as a whole -----------------------------------------------------------------------
 def _is_section(stmt: Stmt) -> bool:
-    """Whether the statement by itself says that it is a section."""
-    return isinstance(stmt, Scope) or (isinstance(stmt, For) and stmt.kind is LoopKind.PARALLEL)
+    """Whether the statement is a section by itself: a scope, a parallel loop, or a loop that keeps its tiles to itself."""
+    if isinstance(stmt, For):
+        return stmt.kind is LoopKind.PARALLEL or _keeps_tiles(stmt)
+    return isinstance(stmt, Scope)
+
+
+def _keeps_tiles(loop: For) -> bool:
+    """Whether tiles are made in `loop`, and nothing but tensors goes in or comes out from trip to trip."""
+    if any(not isinstance(value.type, TensorType) for value in loop.defs()):
+        return False
+    inside = [stmt for stmt in walk(loop.body) if not isinstance(stmt, Yield)]
+    if any(isinstance(stmt, Call | Scope) for stmt in inside):
+        return False
+    return any(isinstance(value.type, TileType) for stmt in inside for value in stmt.defs())
 
 
 def _holds_tiles(block: Block) -> bool:
