@@ -8,8 +8,9 @@ Before:  def main(self, a, b, out):                       # Orchestration
              return out_2
 Ensures: an `ORCHESTRATION` function holds creations of tensors, scalars, calls and control flow. Each scope, each
          operation outside a scope, and each loop outside a scope that is parallel, or whose tiles do not leave it, is
-         an `INCORE` function. What it reads is a parameter; what it writes is an output parameter (InOut, or Out when nothing was written before); what is
-         used after it is returned. A view belongs to the sections that read through it.
+         an `INCORE` function. What it reads is a parameter; what it writes is an output parameter (InOut, or Out when
+         nothing was written before); what is used after it is returned. A view belongs to the sections that read
+         through it.
 After:   def main_0(self, a, b, out): ...                 # InCore
          def main(self, a, b, out):
              out_1 = self.main_0(a, b, out)
@@ -56,7 +57,7 @@ def outline_sections(program: Program) -> Program:
 
 # --- bodies that are one section as a whole -----------------------------------------------------------------------
 def _is_section(stmt: Stmt) -> bool:
-    """Whether the statement is a section by itself: a scope, a parallel loop, or a loop that keeps its tiles to itself."""
+    """Whether the statement is a section by itself: a scope, or a loop that is parallel or keeps its tiles."""
     if isinstance(stmt, For):
         return stmt.kind is LoopKind.PARALLEL or _keeps_tiles(stmt)
     return isinstance(stmt, Scope)

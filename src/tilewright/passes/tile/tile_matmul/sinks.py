@@ -82,7 +82,10 @@ class Sinks:
         """The memory in which parts out of registers are put together: the one that every reader takes them from."""
         if not self.target.memory(ACC).register_bytes:
             return None
-        readers = [use.op for use in self.index.uses.get(value, []) if use.op is not None]
+        uses = self.index.uses.get(value, [])
+        readers = [use.op for use in uses if use.op is not None]
+        if len(readers) < len(uses):  # where paths join, the other one's tile may lie anywhere
+            return None
         products = [isinstance(op.loops, Contract) for op in readers]
         space = MAT if products and all(products) else VEC
         kind = tile_type(value)
