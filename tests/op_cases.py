@@ -403,6 +403,7 @@ for add_cases in (pairs, ones, choices, reductions, broadcasts, casts, products,
 collectives()
 KNOWN = frozenset(registry())
 
-import op_cases_more  # noqa: E402  # it adds to the cases above
+import op_cases_made  # noqa: E402  # they add to the cases above
+import op_cases_more  # noqa: E402
 
-assert op_cases_more.CASES is CASES
+assert op_cases_more.CASES is CASES is op_cases_made.CASES

@@ -22,7 +22,15 @@ from typing import Any
 import pytest
 
 HERE = Path(__file__).parent
-JOINING = ("test_rules.py", "test_stronger.py", "test_bridge.py", "test_verify.py", "test_maps.py", "test_algebra.py")
+JOINING = (
+    "test_rules.py",
+    "test_rules_result.py",
+    "test_stronger.py",
+    "test_bridge.py",
+    "test_verify.py",
+    "test_maps.py",
+    "test_algebra.py",
+)
 PROGRAMS = ("test_refused_lifts.py", "test_lift.py", "test_driver.py", "test_sites.py")
 TESTS = {
     **dict.fromkeys(("agreement", "bridge", "budget", "ends", "forward", "tiles", "verify"), JOINING),
