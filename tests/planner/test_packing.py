@@ -9,10 +9,12 @@ from statistics import median
 from time import process_time
 from typing import Any
 
+import numpy as np
 import pytest
 from planner.brute_force import fits, least_peak
 
 from tilewright.analysis.packing import Item, Packing, Problem, overlap, pack, peak_of
+from tilewright.analysis.packing.clique import heaviest_clique
 
 BENCH = Path(__file__).resolve().parents[2] / "bench" / "planner_instances.py"
 
@@ -147,3 +149,9 @@ def test_ten_thousand_items() -> None:
 
 def test_nothing_to_pack() -> None:
     assert pack([]) == Packing([], 0, 0, 0)
+
+
+def test_a_set_of_thousands_that_meet_pairwise() -> None:
+    """Deeper than calls may nest."""
+    sizes = [1 + index % 7 for index in range(1500)]
+    assert heaviest_clique(sizes, np.ones((1500, 1500), bool)) == sum(sizes)

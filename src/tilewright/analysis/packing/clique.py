@@ -20,17 +20,17 @@ def heaviest_clique(sizes: Sequence[int], table: np.ndarray) -> int:
     order = sorted(range(len(sizes)), key=lambda index: -sizes[index])
     meets = {index: set(np.nonzero(table[index])[0].tolist()) for index in order}
     best, steps = 0, STEPS
-
-    def grow(weight: int, candidates: list[int]) -> None:
-        nonlocal best, steps
-        best = max(best, weight)
-        rest = sum(sizes[index] for index in candidates)
-        for place, index in enumerate(candidates):
-            if weight + rest <= best or steps <= 0:
-                return
-            steps -= 1
-            rest -= sizes[index]
-            grow(weight + sizes[index], [other for other in candidates[place + 1 :] if other in meets[index]])
-
-    grow(0, order)
+    # Depth first, thousands deep where the set is large: weight, candidates, the next one, bytes of the rest.
+    todo = [(0, order, 0, sum(sizes))]
+    while todo and steps > 0:
+        weight, candidates, place, rest = todo.pop()
+        if place == len(candidates) or weight + rest <= best:
+            continue
+        steps -= 1
+        index = candidates[place]
+        todo.append((weight, candidates, place + 1, rest - sizes[index]))
+        inner = [other for other in candidates[place + 1 :] if other in meets[index]]
+        heavier = weight + sizes[index]
+        best = max(best, heavier)
+        todo.append((heavier, inner, 0, sum(sizes[other] for other in inner)))
     return best
