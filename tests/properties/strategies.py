@@ -220,6 +220,8 @@ class _Generator(AnyOperation):
         assert isinstance(inner[-1], Yield)
         for result, bound in zip(results, bounds, strict=True):
             self.enter(result, bound)
+        if any(given in args and given is not arg for given, arg in zip(inner[-1].values, args, strict=True)):
+            self.shared.update(results)  # each may be what another one started as
 
     def enter(self, value: Value, bound: int) -> None:
         self.own.add(value)
