@@ -52,6 +52,10 @@ def seconds(length: int) -> float:
 
 @pytest.mark.slow
 def test_two_hundred_sections_take_less_than_a_second_and_ten_times_as_many_ten_times_as_long() -> None:
-    few = seconds(200)
-    assert few < 1.0
-    assert seconds(2000) < 14 * few
+    """At most twelve times. Other work on the machine slows the long runs down more: measured up to four times."""
+    ratios: list[float] = []
+    while not ratios or (min(ratios) > 12 and len(ratios) < 4):
+        few = seconds(200)
+        assert few < 1.0
+        ratios.append(seconds(2000) / few)
+    assert min(ratios) <= 12, ratios
