@@ -146,6 +146,8 @@ class _Best:
 
     key: Key
     outcome: Outcome
+    turn: int = 0
+    """when it was begun"""
     steps: Iterator[tuple[str, Key]] = field(default_factory=lambda: iter(()))
 
 
@@ -194,27 +196,29 @@ class _Search:
 
     def climb(self, executor: Executor, workers: int, best: _Best) -> tuple[_Best, bool]:
         """Steps from the best until none is left or the time is up."""
-        running: dict[Future[Outcome], tuple[str, Key]] = {}
+        running: dict[Future[Outcome], tuple[str, Key, int]] = {}
         complete = False
         while True:
             while len(running) < workers and not self.is_over():
                 step = next(best.steps, None)
                 if step is None:
                     break
-                running[self.submit(executor, step[1])] = step
+                running[self.submit(executor, step[1])] = (*step, self.tried)
             if not running:
                 complete = not self.is_over()
                 break
             # What was found stays, should the processes die (a machine without memory kills them).
             done, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
-                changed, key = running.pop(future)
+                changed, key, turn = running.pop(future)
                 try:
                     outcome = future.result()
                 except BrokenExecutor:
                     return best, False
-                if outcome.cost < best.outcome.cost * (NOISE if self.base.measured else 1.0):
-                    best = self.better(_Best(key, outcome), changed)
+                limit = best.outcome.cost * (NOISE if self.base.measured else 1.0)
+                # Of equals the one that was begun first, whichever process is done first.
+                if outcome.cost < limit or (outcome.cost == limit and turn < best.turn):
+                    best = self.better(_Best(key, outcome, turn), changed)
                 else:
                     self.tell(best, "")
         return best, complete
