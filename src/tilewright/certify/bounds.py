@@ -15,10 +15,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tilewright.certify.affine import Answer, Known, Place, never_negative
+from tilewright.certify.definitions import Definitions
 from tilewright.certify.render import Names, spelled_box, spelled_scalar
 from tilewright.certify.verdict import Assumption, Notes
 from tilewright.errors import Span
-from tilewright.ir.dtypes import INDEX
 from tilewright.ir.function import Function
 from tilewright.ir.nodes import Block, Call, For, If, Let, Stmt
 from tilewright.ir.op import Access, Op
@@ -118,16 +118,13 @@ class _Walker:
         self.names = names
         self.callees = callees
         self.bounds = Bounds(Notes(function.name))
-        self.named: dict[Value, Scalar] = {}
+        self.definitions = Definitions()
+        self.spelled = self.definitions.spelled
         values = [param.value for param in function.params]
         shapes = [extent for v in values if isinstance(v.type, TensorType) for extent in v.type.shape]
         sizes = frozenset(extent for extent in shapes if isinstance(extent, Value))
         self.known = Known(sizes, sizes | frozenset(v for v in values if isinstance(v.type, ScalarType)))
         self.asked: dict[tuple[Shape, Shape, Place], str | None] = {}
-
-    def spelled(self, scalar: Scalar) -> Scalar:
-        """The scalar in terms of loop variables, arguments, and what is read at run time."""
-        return substitute(scalar, lambda v: self.named.get(v, v)) if self.named else scalar
 
     # --- statements ---
     def block(self, block: Block, place: Place) -> None:
@@ -136,8 +133,7 @@ class _Walker:
                 case Let(value=Op() as op):
                     self.operation(stmt, op, place)
                 case Let():
-                    if stmt.target.dtype is INDEX:
-                        self.named[stmt.target] = self.spelled(stmt.value)  # type: ignore[arg-type]
+                    self.definitions.define(stmt)
                 case For():
                     bounds = (self.spelled(stmt.start), self.spelled(stmt.stop), self.spelled(stmt.step))
                     same = bounds == (stmt.start, stmt.stop, stmt.step)

@@ -12,16 +12,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tilewright.certify.affine import Known, Place, SetText, is_empty, is_never_empty
+from tilewright.certify.definitions import Definitions
 from tilewright.certify.facts import is_copy
 from tilewright.certify.regions import Box, known_of
 from tilewright.certify.render import spelled_box
 from tilewright.certify.verdict import Notes
-from tilewright.ir.dtypes import INDEX
 from tilewright.ir.function import Function
 from tilewright.ir.loops import Contract
 from tilewright.ir.nodes import Block, Call, For, If, Let, Return, Scope, result_of
 from tilewright.ir.op import Op
-from tilewright.ir.scalar import Scalar, Value, substitute
+from tilewright.ir.scalar import Scalar, Value
 from tilewright.ir.types import TensorType, TileType
 
 PARTS = 64
@@ -67,7 +67,8 @@ class _Walker:
         self.notes = Notes(function.name)
         self.known: Known = known_of(function)
         self.parent: dict[Value, Value] = {}
-        self.named: dict[Value, Scalar] = {}
+        self.definitions = Definitions()
+        self.spelled = self.definitions.spelled
         self.buffers: dict[Value, _Buffer] = {}
         self.views: list[tuple[Value, Value]] = []
         for param in function.params:
@@ -115,17 +116,13 @@ class _Walker:
                 self.unite(inner)
 
     # --- accesses ---
-    def spelled(self, scalar: Scalar) -> Scalar:
-        return substitute(scalar, lambda value: self.named.get(value, value)) if self.named else scalar
-
     def block(self, block: Block, place: Place) -> None:
         for stmt in block:
             match stmt:
                 case Let(value=Op() as op):
                     self.operation(stmt, op, place)
                 case Let():
-                    if stmt.target.dtype is INDEX:
-                        self.named[stmt.target] = self.spelled(stmt.value)  # type: ignore[arg-type]
+                    self.definitions.define(stmt)
                 case For():
                     self.block(stmt.body, place.inside(stmt))
                 case Call():

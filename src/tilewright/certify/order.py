@@ -19,14 +19,14 @@ from dataclasses import dataclass, field, replace
 from tilewright.certify.affine import Place
 from tilewright.certify.certificate import HazardClaim
 from tilewright.certify.clocks import Boxes, Bytes, Entry, Knowledge
+from tilewright.certify.definitions import Definitions
 from tilewright.certify.facts import Unit, engine_of, tile_bytes
 from tilewright.certify.regions import Box, Homes, apart, known_of
 from tilewright.certify.verdict import Notes
-from tilewright.ir.dtypes import INDEX
 from tilewright.ir.function import Function
 from tilewright.ir.nodes import Block, For, If, Let, Stmt
 from tilewright.ir.op import Op
-from tilewright.ir.scalar import Scalar, Value, substitute
+from tilewright.ir.scalar import Value
 from tilewright.ir.storage import roots_of
 from tilewright.ir.types import TensorType, TileType
 from tilewright.targets import Target
@@ -106,7 +106,8 @@ class _Walker:
         self.path: list[Step] = []
         self.begins: list[int] = []
         self.certain: list[bool] = []
-        self.named: dict[Value, Scalar] = {}
+        self.definitions = Definitions()
+        self.spelled = self.definitions.spelled
         self.homes = Homes(function)
         self.known = known_of(function)
         self.roots = roots_of(function)
@@ -161,8 +162,7 @@ class _Walker:
                 case Let(value=Op()):
                     self.run(stmt, place)
                 case Let():
-                    if stmt.target.dtype is INDEX:
-                        self.named[stmt.target] = self.spelled(stmt.value)  # type: ignore[arg-type]
+                    self.definitions.define(stmt)
                 case For():
                     self.loop(stmt, place)
                 case If():
@@ -232,9 +232,6 @@ class _Walker:
         return out
 
     # --- statements ---
-    def spelled(self, scalar: Scalar) -> Scalar:
-        return substitute(scalar, lambda value: self.named.get(value, value)) if self.named else scalar
-
     def run(self, stmt: Let, place: Place) -> None:
         engine = self.engine(stmt)
         if engine is None:

@@ -12,15 +12,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tilewright.certify.affine import Place, Sum, greatest, least
+from tilewright.certify.definitions import Definitions
 from tilewright.certify.facts import engine_of, written_tensor
 from tilewright.certify.regions import Box, Homes, apart, apart_across, known_of
 from tilewright.certify.render import spelled_box
 from tilewright.certify.verdict import Notes
-from tilewright.ir.dtypes import INDEX
 from tilewright.ir.function import Function
 from tilewright.ir.nodes import Block, For, If, Let, LoopKind
 from tilewright.ir.op import Op
-from tilewright.ir.scalar import Scalar, Value, substitute
+from tilewright.ir.scalar import Value
 from tilewright.ir.storage import roots_of
 from tilewright.ir.types import TensorType
 from tilewright.targets import Target
@@ -66,7 +66,8 @@ class _Walker:
         self.roots = roots_of(function)
         self.homes = Homes(function)
         self.known = known_of(function)
-        self.named: dict[Value, Scalar] = {}
+        self.definitions = Definitions()
+        self.spelled = self.definitions.spelled
         self.touches: list[_Touch] = []
 
     def run(self) -> None:
@@ -79,17 +80,13 @@ class _Walker:
         for loop, touches in by_loop.items():
             self.loop(loop, touches)
 
-    def spelled(self, scalar: Scalar) -> Scalar:
-        return substitute(scalar, lambda value: self.named.get(value, value)) if self.named else scalar
-
     def block(self, block: Block, place: Place) -> None:
         for stmt in block:
             match stmt:
                 case Let(value=Op() as op):
                     self.operation(stmt, op, place)
                 case Let():
-                    if stmt.target.dtype is INDEX:
-                        self.named[stmt.target] = self.spelled(stmt.value)  # type: ignore[arg-type]
+                    self.definitions.define(stmt)
                 case For():
                     self.block(stmt.body, place.inside(stmt))
                 case If():

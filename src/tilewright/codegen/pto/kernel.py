@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tilewright.analysis.cores import core_of
-from tilewright.analysis.hazards import engine_of
 from tilewright.codegen.pto.arithmetic import Arithmetic, element_name
 from tilewright.codegen.pto.grid import Grid
 from tilewright.codegen.pto.registry import SPECIAL
@@ -339,11 +338,6 @@ class Kernel:
         types = ", ".join(value.type for value in ins)
         tail = f" {{{outer}}}" if outer else ""
         self.text.line(f"pto.{mnemonic} ins({names} : {types}) outs({out.name} : {out.type}){tail}")
-
-    def pipe(self, stmt: Let) -> str | None:
-        """The pipe that executes `stmt`."""
-        engine = engine_of(stmt, self.target)
-        return None if engine is None else PIPES[engine]
 
     @property
     def explicit(self) -> bool:
