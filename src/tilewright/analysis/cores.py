@@ -36,3 +36,12 @@ def cores_of(function: Function, target: Target) -> set[str]:
     """The kinds of core that the statements of `function` need."""
     found = {core_of(stmt, target) for stmt in function.walk() if isinstance(stmt, Let)}
     return {core for core in found if core is not None}
+
+
+def crosses_on_chip(target: Target) -> bool:
+    """Whether tiles go from one kind of core to another without DDR."""
+    for edge in target.edges:
+        ends = (target.memories[edge.src].core, target.memories[edge.dst].core)
+        if None not in ends and ends[0] != ends[1]:
+            return True
+    return False
