@@ -87,6 +87,10 @@ class Expr:
     def children(self) -> tuple[Scalar, ...]:
         return ()
 
+    def with_children(self, children: tuple[Scalar, ...]) -> Scalar:
+        """The expression over other children, folded again."""
+        raise AssertionError(f"{type(self).__name__} has no children")
+
     def __add__(self, other: Scalar) -> Scalar:
         return binary(BinaryKind.ADD, self, other)
 
@@ -186,6 +190,9 @@ class Binary(Expr):
     def children(self) -> tuple[Scalar, ...]:
         return (self.lhs, self.rhs)
 
+    def with_children(self, children: tuple[Scalar, ...]) -> Scalar:
+        return binary(self.kind, *children)
+
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
@@ -222,6 +229,10 @@ class Unary(Expr):
     def children(self) -> tuple[Scalar, ...]:
         return (self.operand,)
 
+    def with_children(self, children: tuple[Scalar, ...]) -> Scalar:
+        (operand,) = children
+        return cast(operand, self._dtype) if self.kind is UnaryKind.CAST else unary(self.kind, operand)
+
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, Unary)
@@ -253,6 +264,11 @@ class Select(Expr):
 
     def children(self) -> tuple[Scalar, ...]:
         return (self.condition, self.then, self.otherwise)
+
+    def with_children(self, children: tuple[Scalar, ...]) -> Scalar:
+        condition, then, otherwise = children
+        known = constant_value(condition)
+        return Select(condition, then, otherwise) if known is None else then if known else otherwise
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Select) and self.children() == other.children()
@@ -447,9 +463,4 @@ def substitute(scalar: Scalar, replace: Callable[[Value], Scalar]) -> Scalar:
     new = tuple(substitute(child, replace) for child in old)
     if all(a is b for a, b in zip(old, new, strict=True)):
         return scalar
-    if isinstance(scalar, Binary):
-        return binary(scalar.kind, new[0], new[1])
-    if isinstance(scalar, Unary):
-        return cast(new[0], scalar.dtype) if scalar.kind is UnaryKind.CAST else unary(scalar.kind, new[0])
-    known = constant_value(new[0])
-    return Select(new[0], new[1], new[2]) if known is None else new[1] if known else new[2]
+    return scalar.with_children(new)

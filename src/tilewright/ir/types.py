@@ -47,7 +47,7 @@ class Type:
         return self
 
 
-def _interned(cls: type[T], key: tuple[Any, ...]) -> tuple[T, bool]:
+def interned(cls: type[T], key: tuple[Any, ...]) -> tuple[T, bool]:
     """The one object of `cls` for `key`, and whether it is new (its slots are then still to be filled)."""
     found = _INTERNED.get((cls, *key))
     if found is not None:
@@ -69,7 +69,7 @@ class ScalarType(Type):
     _dtype: DType
 
     def __new__(cls, dtype: DType) -> ScalarType:
-        self, new = _interned(cls, (dtype,))
+        self, new = interned(cls, (dtype,))
         if new:
             self._dtype = dtype
         return self
@@ -89,7 +89,7 @@ class TupleType(Type):
     elements: tuple[Type, ...]
 
     def __new__(cls, elements: tuple[Type, ...]) -> TupleType:
-        self, new = _interned(cls, (elements,))
+        self, new = interned(cls, (elements,))
         if new:
             self.elements = elements
         return self
@@ -114,7 +114,7 @@ class TensorType(Type):
     _dtype: DType
 
     def __new__(cls, shape: Shape, dtype: DType, strides: Shape | None = None) -> TensorType:
-        self, new = _interned(cls, (shape, dtype, strides))
+        self, new = interned(cls, (shape, dtype, strides))
         if new:
             if strides is not None and len(strides) != len(shape):
                 raise ShapeError("a tensor needs one stride per dimension", found=f"{strides} for {shape}")
@@ -192,7 +192,7 @@ class TileType(Type):
         memref: MemRef | None = None,
     ) -> TileType:
         view = _canonical(view, shape, space)
-        self, new = _interned(cls, (shape, dtype, space, view, memref))
+        self, new = interned(cls, (shape, dtype, space, view, memref))
         if new:
             self.shape = shape
             self.space = space
