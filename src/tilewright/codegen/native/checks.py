@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from tilewright.analysis.index_maps import AffineMap
 from tilewright.codegen.native.bounds import Facts
 from tilewright.codegen.native.builder import Index
 from tilewright.codegen.native.guards import Guard
-from tilewright.codegen.native.scope import AffineMap, Scope
+from tilewright.codegen.native.scope import Scope
 from tilewright.errors import Span
 from tilewright.ir.op import Access, Op
 from tilewright.ir.scalar import BinaryKind, Scalar, Shape, Value, binary

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from tilewright.analysis.index_maps import AffineMap, affine_map, counters
 from tilewright.codegen.native.arithmetic import Arithmetic
 from tilewright.codegen.native.builder import Index
 from tilewright.codegen.native.elements import Lanes, register_type, widened
 from tilewright.codegen.native.nest import Cursor, Walk, nest
-from tilewright.codegen.native.scope import AffineMap, Place, Scope, affine_map, counters
+from tilewright.codegen.native.scope import Place, Scope, window
 from tilewright.errors import UnsupportedError
 from tilewright.ir.dtypes import BOOL, INDEX, UINT8, UINT16, UINT32, UINT64
 from tilewright.ir.loops import COLUMN, ROW, Elementwise, Map, Update
@@ -136,7 +137,7 @@ def index(scope: Scope, op: Op, form: IndexForm, out: Place, extents: Extents) -
     source = scope.place(getattr(op, form.source))
     found = affine_map(op, form.map, len(extents))
     if found is not None:
-        copy(scope, found.window(scope, source, extents), out, extents)
+        copy(scope, window(scope, found, source, extents), out, extents)
         return
     ix = counters(len(extents))
 
@@ -178,12 +179,12 @@ def update(scope: Scope, op: Op, form: Update, target: Place, extents: Extents) 
     region = None if written is None else scope.indices(written.extents)
     steps = found is not None and any(step not in (0, 1) for row in found.coefficients for step in row)
     if found is not None and (region is None or steps or _covers(found, extents, region)):
-        copy(scope, source, found.window(scope, target, extents), extents, combine)
+        copy(scope, source, window(scope, found, target, extents), extents, combine)
         return
     if region is None or written is None:
         raise UnsupportedError(f"native code cannot follow the index map of {op.qualified_name}", span=op.span)
-    window = replace(target, pointer=scope.at(target, scope.indices(written.offsets)))
-    _deal(scope, source, window, extents, region, combine)
+    part = replace(target, pointer=scope.at(target, scope.indices(written.offsets)))
+    _deal(scope, source, part, extents, region, combine)
 
 
 def _covers(found: AffineMap, extents: Extents, region: Extents) -> bool:

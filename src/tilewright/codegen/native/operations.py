@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tilewright.analysis.index_maps import affine_map
 from tilewright.codegen.native import forms, special
 from tilewright.codegen.native.builder import Index
 from tilewright.codegen.native.checks import Checks
@@ -12,7 +13,7 @@ from tilewright.codegen.native.contract import accumulator, multiply
 from tilewright.codegen.native.elements import constant_text, widened
 from tilewright.codegen.native.guards import Guard
 from tilewright.codegen.native.reduce import reduce
-from tilewright.codegen.native.scope import Place, Scope, affine_map, reinterprets, row_major
+from tilewright.codegen.native.scope import Place, Scope, reinterprets, row_major, window
 from tilewright.codegen.native.storage import Plan, Storage
 from tilewright.errors import Span, UnsupportedError, VerifyError
 from tilewright.ir.layout import Pad
@@ -116,7 +117,7 @@ class Operations:
         found = affine_map(op, op.loops.map, len(kind.shape))
         assert found is not None
         tensor = self.scope.place(getattr(op, op.loops.target))
-        return found.window(self.scope, tensor, self.scope.indices(kind.shape))
+        return window(self.scope, found, tensor, self.scope.indices(kind.shape))
 
     def view(self, op: Op, target: Value, span: Span) -> Place:
         """The operand seen another way."""
@@ -129,7 +130,7 @@ class Operations:
         if found is not None:
             if op.view_of is not None:
                 self.checks.window(op, found, kind.shape, given, span)
-            return replace(found.window(self.scope, source, shape), dtype=kind.dtype)
+            return replace(window(self.scope, found, source, shape), dtype=kind.dtype)
         if not reinterprets(op):
             raise VerifyError(f"{op.qualified_name} is no view that native code knows", span=op.span)
         return replace(source, dtype=kind.dtype, shape=shape, strides=row_major(self.scope.b, shape))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from tilewright.analysis.index_maps import AffineMap
 from tilewright.codegen.native.arithmetic import Arithmetic
 from tilewright.codegen.native.builder import Builder, Index
 from tilewright.codegen.native.elements import Lanes, memory_type
@@ -12,8 +13,7 @@ from tilewright.codegen.native.llvm import Processor
 from tilewright.errors import CodegenError
 from tilewright.ir.dtypes import INDEX, DType
 from tilewright.ir.op import Op
-from tilewright.ir.scalar import Scalar, Shape, Value, dtype_of, linear_terms, values_in
-from tilewright.ir.types import ScalarType
+from tilewright.ir.scalar import Scalar, Value, dtype_of
 from tilewright.ops import Reshape
 from tilewright.ops.bits import ReinterpretView
 
@@ -115,54 +115,17 @@ class Scope:
         return self.b.address(place.pointer, place.element, position)
 
 
-@dataclass(frozen=True, slots=True)
-class AffineMap:
-    """An index map that is a sum: a constant offset per dimension of the array, and per dimension of the iteration a
-    coefficient."""
-
-    offsets: Shape
-    coefficients: tuple[tuple[int, ...], ...]
-    """[dimension of the array][dimension of the iteration]"""
-
-    def window(self, scope: Scope, place: Place, shape: tuple[Index, ...]) -> Place:
-        """The array as the iteration sees it: `shape` elements, each dimension with its own step."""
-        b = scope.b
-        strides: list[Index] = []
-        for axis in range(len(shape)):
-            step: Index = 0
-            for stride, row in zip(place.strides, self.coefficients, strict=True):
-                step = b.add(step, b.mul(stride, row[axis]))
-            strides.append(step)
-        pointer = scope.at(place, scope.indices(self.offsets))
-        return replace(place, pointer=pointer, shape=shape, strides=tuple(strides))
-
-    @property
-    def is_identity(self) -> bool:
-        rank = len(self.coefficients)
-        unit = tuple(tuple(int(i == j) for j in range(rank)) for i in range(rank))
-        return self.coefficients == unit and all(offset == 0 for offset in self.offsets)
-
-
-def counters(rank: int) -> tuple[Value, ...]:
-    """Values that stand for the indices of an iteration."""
-    return tuple(Value(f"i{axis}", ScalarType(INDEX)) for axis in range(rank))
-
-
-def affine_map(op: Op, index_map: Callable[..., Shape], rank: int) -> AffineMap | None:
-    """The index map of a loop form over `rank` dimensions as sums; None when it is more than that."""
-    ix = counters(rank)
-    offsets: list[Scalar] = []
-    rows: list[tuple[int, ...]] = []
-    for expression in index_map(op, *ix):
-        terms, constant = linear_terms(expression)
-        rows.append(tuple(terms.pop(i, 0) for i in ix))
-        offset: Scalar = constant
-        for term, factor in terms.items():
-            if any(value in ix for value in values_in(term)):
-                return None
-            offset = term * factor + offset
-        offsets.append(offset)
-    return AffineMap(tuple(offsets), tuple(rows))
+def window(scope: Scope, found: AffineMap, place: Place, shape: tuple[Index, ...]) -> Place:
+    """The array as the iteration sees it: `shape` elements, each dimension with its own step."""
+    b = scope.b
+    strides: list[Index] = []
+    for axis in range(len(shape)):
+        step: Index = 0
+        for stride, row in zip(place.strides, found.coefficients, strict=True):
+            step = b.add(step, b.mul(stride, row[axis]))
+        strides.append(step)
+    pointer = scope.at(place, scope.indices(found.offsets))
+    return replace(place, pointer=pointer, shape=shape, strides=tuple(strides))
 
 
 def reinterprets(op: Op) -> bool:

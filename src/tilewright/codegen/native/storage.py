@@ -15,10 +15,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import prod
 
+from tilewright.analysis.index_maps import affine_map
 from tilewright.analysis.liveness import Liveness, live_ranges, shareable
 from tilewright.codegen.native.carries import carried_in_place
 from tilewright.codegen.native.passed import passed_tensors
-from tilewright.codegen.native.scope import affine_map, reinterprets
+from tilewright.codegen.native.scope import reinterprets
 from tilewright.ir.function import Function, Param, Program
 from tilewright.ir.layout import Pad
 from tilewright.ir.loops import Contract, Index, Update
