@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -134,6 +134,18 @@ def run_of(case: Case, level: Level, dtype: DType, sizes: Sizes) -> Run:
     if not case.operands and not case.sized_formula:
         expected = expected + np.zeros(shape)
     return _finished(maker, last, expected)
+
+
+def joined(runs: Sequence[Run]) -> Run:
+    """One program that does what each of `runs` does, one after another: compiled at once, which costs a third. What is
+    expected is of each."""
+    functions = [run.program.functions[0] for run in runs]
+    params = tuple(param for function in functions for param in function.params)
+    body = tuple(stmt for function in functions for stmt in function.body[:-1])
+    last = Return(tuple(value for function in functions for value in function.results))
+    function = Function("main", params, (*body, last), kind=FunctionKind.INCORE)
+    arguments = [array for run in runs for array in run.arguments]
+    return Run(Program((function,), "main"), arguments, [run.expected for run in runs], 0.0)
 
 
 def _in_place(maker: _Maker, made: Value, written: Value, expected: Any) -> Run:
