@@ -1,19 +1,22 @@
 """Structural equality and hash: two programs are equal when one becomes the other by renaming values.
 
 Spans and names of values do not count; names of functions, types, attributes and the order of statements do.
+What a statement says is read off its fields, so that a new kind of statement needs nothing here.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any, cast
 
-from tilewright.ir.nodes import Block, Call, For, If, Let, Probe, Scope, Stmt, Yield
+from tilewright.ir.nodes import Block, Stmt
 from tilewright.ir.op import Kind, Op
 from tilewright.ir.scalar import Const, Expr, Scalar, Value, substitute
 from tilewright.ir.types import Type
 
 if TYPE_CHECKING:
     from tilewright.ir.function import Function, Program
+    from tilewright.ir.loop_level import LoopFunction
 
 
 class _Matcher:
@@ -69,43 +72,58 @@ class _Matcher:
         return len(left) == len(right) and all(self.stmts(a, b) for a, b in zip(left, right, strict=True))
 
     def stmts(self, left: Stmt, right: Stmt) -> bool:
-        if type(left) is not type(right) or not self._own(left, right):
+        if type(left) is not type(right) or not self.define(left.block_args(), right.block_args()):
             return False
-        if not self.define(left.block_args(), right.block_args()):
+        if not self._own(left, right):
+            return False
+        if len(left.blocks()) != len(right.blocks()):
             return False
         inner = zip(left.blocks(), right.blocks(), strict=True)
         return all(self.blocks(a, b) for a, b in inner) and self.define(left.defs(), right.defs())
 
     def _own(self, left: Stmt, right: Stmt) -> bool:
-        """What the two statements read and say themselves."""
-        match left, right:
-            case Let(), Let():
-                if isinstance(left.value, Op):
-                    return isinstance(right.value, Op) and self.ops(left.value, right.value)
-                return not isinstance(right.value, Op) and self.scalars(left.value, right.value)
-            case Call(), Call():
-                return left.callee == right.callee and self.all_scalars(left.args, right.args)
-            case For(), For():
-                bounds = self.all_scalars((left.start, left.stop, left.step), (right.start, right.stop, right.step))
-                same = (left.kind, left.stage, left.conditional) == (right.kind, right.stage, right.conditional)
-                return bounds and same and self.all_scalars(left.inits, right.inits)
-            case If(), If():
-                return self.scalars(left.condition, right.condition)
-            case Scope(), Scope():
-                return left.kind == right.kind and left.options == right.options
-            case Probe(), Probe():
-                return (
-                    left.kind == right.kind
-                    and len(left.parts) == len(right.parts)
-                    and all(
-                        a == b if isinstance(a, str) or isinstance(b, str) else self.scalars(a, b)
-                        for a, b in zip(left.parts, right.parts, strict=True)
-                    )
-                )
-            case Yield(), Yield():
-                return self.all_scalars(left.values, right.values)
-            case _:
-                raise AssertionError(f"unknown statement {type(left).__name__}")
+        """What the two statements read and say themselves: every field that is neither a block nor a value defined."""
+        named = own_fields(left)
+        return named == own_fields(right) and all(self.parts(getattr(left, n), getattr(right, n)) for n in named)
+
+    def parts(self, left: Any, right: Any) -> bool:
+        """Whether two things that stand in a field are equal."""
+        if isinstance(left, Expr):
+            return self.scalars(left, right)
+        if type(left) is not type(right):
+            return False
+        if isinstance(left, tuple):
+            ours = cast("tuple[Any, ...]", left)
+            return len(ours) == len(right) and all(map(self.parts, ours, right))
+        if isinstance(left, Op):
+            return self.ops(left, right)
+        if isinstance(left, Type):
+            return self.types(left, right)
+        if isinstance(left, Stmt) or is_dataclass(left):
+            return all(self.parts(getattr(left, name), getattr(right, name)) for name in names_of(left))
+        return bool(left == right)
+
+
+def names_of(part: Any) -> tuple[str, ...]:
+    """The fields of a statement or dataclass."""
+    return part.node_fields if isinstance(part, Stmt) else tuple(field.name for field in fields(part))
+
+
+def own_fields(stmt: Stmt) -> tuple[str, ...]:
+    """The fields of a statement without its blocks and the values that it defines."""
+    blocks, apart = stmt.blocks(), (stmt.defs(), stmt.block_args())
+    found: list[str] = []
+    for name in stmt.node_fields:
+        value = getattr(stmt, name)
+        if isinstance(value, tuple):
+            items = cast("tuple[Any, ...]", value)
+            defined = bool(items) and any(items == values for values in apart)
+            if defined or any(items is block for block in blocks):
+                continue
+        elif isinstance(value, Value) and any(value in values for values in apart):
+            continue
+        found.append(name)
+    return tuple(found)
 
 
 def equal_functions(left: Function, right: Function) -> bool:
@@ -130,6 +148,19 @@ def equal_programs(left: Program, right: Program) -> bool:
     )
 
 
+def equal_loop_functions(left: LoopFunction, right: LoopFunction) -> bool:
+    """Whether the functions are equal up to renaming of values. Symbols that both leave free are compared by name."""
+    if left is right:
+        return True
+    matcher = _Matcher()
+    known = {value.name: value for value in left.symbols}
+    shared = [value.name for value in right.symbols]
+    if left.name != right.name or list(known) != shared:
+        return False
+    symbols = matcher.define(left.symbols, right.symbols)
+    return symbols and matcher.define(left.params, right.params) and matcher.blocks(left.body, right.body)
+
+
 class _Hasher:
     """Numbers values in the order in which they are defined."""
 
@@ -141,8 +172,8 @@ class _Hasher:
             number = self.numbers.get(value)
             return hash(("free", value.name)) if number is None else hash(number.name)
         if isinstance(value, Expr) and not isinstance(value, Const):
-            kind = getattr(value, "kind", None)
-            return hash((type(value).__name__, kind, value.dtype.name, *map(self.scalar, value.children())))
+            facts = getattr(value, "kind", None) or getattr(value, "lanes", None)
+            return hash((type(value).__name__, facts, value.dtype.name, *map(self.scalar, value.children())))
         return hash(value)
 
     def define(self, values: tuple[Value, ...]) -> tuple[int, ...]:
@@ -166,12 +197,22 @@ class _Hasher:
         return hash(tuple(self.stmt(stmt) for stmt in block))
 
     def stmt(self, stmt: Stmt) -> int:
-        if isinstance(stmt, Let):
-            own: Any = self.op(stmt.value) if isinstance(stmt.value, Op) else self.scalar(stmt.value)
-        else:
-            own = tuple(self.scalar(value) for value in stmt.uses())
-        inside = (self.define(stmt.block_args()), *(self.block(block) for block in stmt.blocks()))
+        arguments = self.define(stmt.block_args())
+        own = tuple(self.part(getattr(stmt, name)) for name in own_fields(stmt))
+        inside = (arguments, *(self.block(block) for block in stmt.blocks()))
         return hash((type(stmt).__name__, own, inside, self.define(stmt.defs())))
+
+    def part(self, part: Any) -> int:
+        """What stands in a field of a statement."""
+        if isinstance(part, Op):
+            return self.op(part)
+        if isinstance(part, tuple):
+            return hash(tuple(self.part(item) for item in cast("tuple[Any, ...]", part)))
+        if isinstance(part, Type):
+            return hash((type(part).__name__, *map(self.scalar, part.scalars())))
+        if isinstance(part, Stmt) or is_dataclass(part):
+            return hash(tuple(self.part(getattr(part, name)) for name in names_of(part)))
+        return self.scalar(part)
 
 
 def hash_function(function: Function) -> int:
@@ -179,3 +220,10 @@ def hash_function(function: Function) -> int:
     hasher = _Hasher()
     params = hasher.define(tuple(p.value for p in function.params))
     return hash((function.name, function.kind, params, hasher.block(function.body)))
+
+
+def hash_loop_function(function: LoopFunction) -> int:
+    """A hash that equal functions share."""
+    hasher = _Hasher()
+    params = hasher.define((*function.symbols, *function.params))
+    return hash((function.name, params, hasher.block(function.body)))

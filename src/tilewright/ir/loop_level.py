@@ -12,14 +12,15 @@ both are those of the other levels. Two forms share these nodes:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from tilewright.errors import UNKNOWN, Span
 from tilewright.ir.buffers import Extern, Region, Replace, replaced, values_of
 from tilewright.ir.dtypes import BOOL
-from tilewright.ir.nodes import Block, Stmt
+from tilewright.ir.equality import equal_loop_functions, hash_loop_function
+from tilewright.ir.nodes import Block, Stmt, walk
 from tilewright.ir.op import Op
 from tilewright.ir.scalar import Const, Scalar, Shape, Value, substitute
 
@@ -189,6 +190,10 @@ class OpCall(Stmt):
         if self.result is not None:
             yield from self.result.uses()
 
+    def block_args(self) -> tuple[Value, ...]:
+        """The tiles: names for the regions, known to the operation alone."""
+        return tuple(tile for tile, _ in self.bindings)
+
     def substitute(self, replace: Replace) -> Stmt:
         bound = {tile for tile, _ in self.bindings}
         op = self.op.with_operands(lambda value: value if value in bound else replace(value))
@@ -255,11 +260,38 @@ class Attribute(Stmt):
         return self.replace(node=replace(self.node))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class LoopFunction:
-    """One function at the loop level: `params` are buffers and scalars; extents may be free symbols."""
+    """One function at the loop level: `params` are buffers and scalars; extents may be free symbols. Its blocks have no
+    terminator. Equality is structural (see `ir.equality`)."""
 
     name: str
     params: tuple[Value, ...]
     body: Block
     span: Span = UNKNOWN
+
+    @property
+    def symbols(self) -> tuple[Value, ...]:
+        """The free symbols: values in the types of the parameters that are no parameters, in order."""
+        given = set(self.params)
+        return tuple(dict.fromkeys(v for param in self.params for v in param.type.values() if v not in given))
+
+    def walk(self) -> Iterator[Stmt]:
+        """Every statement, nested ones included, in order."""
+        return walk(self.body)
+
+    def with_body(self, body: Block) -> LoopFunction:
+        return self if body is self.body else replace(self, body=body)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LoopFunction) and equal_loop_functions(self, other)
+
+    def __hash__(self) -> int:
+        return hash_loop_function(self)
+
+    def __str__(self) -> str:
+        return LOOP_PRINTER[0](self) if LOOP_PRINTER else f"<loop function {self.name}>"
+
+
+LOOP_PRINTER: list[Callable[[LoopFunction], str]] = []
+"""The printer, filled when the text layer is imported; the IR itself knows no syntax."""
