@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tilewright.ir.dtypes import BOOL, INDEX, DType
 from tilewright.ir.layout import MemorySpace
 from tilewright.ir.scalar import Expr, Scalar, Shape, Value, constant_value, dtype_of, substitute, values_in
-from tilewright.ir.types import Type, interned
+from tilewright.ir.types import ScalarType, Type, interned
 
 Replace = Callable[[Value], Scalar]
 
@@ -47,6 +47,66 @@ class BufferType(Type):
 
     def __repr__(self) -> str:
         return f"pl.loop.Buffer[{list(self.shape)!r}, {self._dtype}, {self.space}]"
+
+
+class VectorType(Type):
+    """A named scalar expression of several lanes."""
+
+    __slots__ = ("_dtype", "lanes")
+    lanes: int
+    _dtype: DType
+
+    def __new__(cls, dtype: DType, lanes: int) -> VectorType:
+        self, new = interned(cls, (dtype, lanes))
+        if new:
+            self._dtype, self.lanes = dtype, lanes
+        return self
+
+    @property
+    def dtype(self) -> DType:
+        return self._dtype
+
+    def __repr__(self) -> str:
+        return f"pl.loop.Vector[pl.{self._dtype}, {self.lanes}]"
+
+
+class HandleType(Type):
+    """A named pointer to elements of `dtype`."""
+
+    __slots__ = ("_dtype",)
+    _dtype: DType
+
+    def __new__(cls, dtype: DType) -> HandleType:
+        self, new = interned(cls, (dtype,))
+        if new:
+            self._dtype = dtype
+        return self
+
+    @property
+    def dtype(self) -> DType:
+        return self._dtype
+
+    def __repr__(self) -> str:
+        return f"pl.loop.Handle[pl.{self._dtype}]"
+
+
+DimAlign = tuple[tuple[int, int, int], ...]
+"""For some dimensions: the dimension, a factor, and an offset."""
+
+
+def row_strides(shape: tuple[int, ...], dim_align: DimAlign = ()) -> tuple[int, ...]:
+    """Elements from one index to the next in each dimension: row by row, innermost first, the stride of an aligned
+    dimension raised until it is `offset` modulo `factor`."""
+    wanted = {dim: (factor, offset) for dim, factor, offset in dim_align}
+    strides: list[int] = []
+    stride = 1
+    for dim in reversed(range(len(shape))):
+        if dim in wanted:
+            factor, offset = wanted[dim]
+            stride += (offset - stride) % factor
+        strides.insert(0, stride)
+        stride *= shape[dim]
+    return tuple(strides)
 
 
 def buffer_type(buffer: Value) -> BufferType:
@@ -246,9 +306,19 @@ def lanes_of(scalar: Scalar) -> int:
     """How many lanes an expression has; 1 where it is no vector."""
     if isinstance(scalar, (Ramp, Broadcast)):
         return scalar.lanes
+    if isinstance(scalar, Value):
+        return scalar.type.lanes if isinstance(scalar.type, VectorType) else 1
     if isinstance(scalar, Expr):
         return max((lanes_of(child) for child in scalar.children()), default=1)
     return 1
+
+
+def named_type(scalar: Scalar) -> Type:
+    """The type of a value that names `scalar`."""
+    if isinstance(scalar, AddressOf) or (isinstance(scalar, Value) and isinstance(scalar.type, HandleType)):
+        return HandleType(scalar.dtype)
+    lanes = lanes_of(scalar)
+    return ScalarType(dtype_of(scalar)) if lanes == 1 else VectorType(dtype_of(scalar), lanes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tilewright.errors import UNKNOWN, Span
-from tilewright.ir.buffers import BufferType, Extern, Load, Region
+from tilewright.ir.buffers import BufferType, Extern, Load, Region, named_type
 from tilewright.ir.dtypes import FP32, INDEX, DType
 from tilewright.ir.layout import MemorySpace
 from tilewright.ir.loop_level import (
@@ -36,7 +36,7 @@ from tilewright.ir.loop_level import (
 )
 from tilewright.ir.nodes import Block, If, Let, Stmt
 from tilewright.ir.op import Op
-from tilewright.ir.scalar import Scalar, Shape, Value, constant, dtype_of
+from tilewright.ir.scalar import Scalar, Shape, Value, constant
 from tilewright.ir.types import ScalarType
 
 
@@ -98,7 +98,7 @@ class LoopBuilder:
 
     def let(self, name: str, value: Scalar) -> Value:
         """A name for a scalar."""
-        target = Value(name, ScalarType(dtype_of(value)), self.span)
+        target = Value(name, named_type(value), self.span)
         self.emit(Let(target, value, span=self.span))
         return target
 

@@ -15,9 +15,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import cast
 
 from tilewright.errors import UNKNOWN, Span
-from tilewright.ir.buffers import Extern, Region, Replace, replaced, values_of
+from tilewright.ir.buffers import DimAlign, Extern, Region, Replace, replaced, values_of
 from tilewright.ir.dtypes import BOOL
 from tilewright.ir.equality import equal_loop_functions, hash_loop_function
 from tilewright.ir.nodes import Block, Stmt, walk
@@ -54,6 +55,11 @@ class Allocate(Stmt):
 
     def defs(self) -> tuple[Value, ...]:
         return (self.buffer,)
+
+    @property
+    def dim_align(self) -> DimAlign:
+        """What its annotation of that name says."""
+        return cast("DimAlign", dict(self.annotations).get("dim_align", ()))
 
 
 class Alias(Stmt):
