@@ -7,7 +7,6 @@ region, another dtype) see each other's writes. Every access is checked in each 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -118,10 +117,6 @@ class View:
             )
         start = self.offset + sum(o * s for o, s in zip(offsets, self.strides, strict=True))
         return View(name, self.memory, self.dtype, shape, self.strides[dropped:], start)
-
-    def indices(self) -> product[tuple[int, ...]]:
-        """Every index."""
-        return product(*map(range, self.shape))
 
 
 class Pointer:

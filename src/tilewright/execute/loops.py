@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from math import prod
 from typing import Any, cast
 
@@ -62,9 +63,16 @@ Known = tuple[Any, bool]
 Externs = Mapping[str, Callable[..., Any]]
 
 
-def interpret_loops(function: LoopFunction, args: Sequence[Any], externs: Externs | None = None) -> None:
+Observer = Callable[[Value, View, tuple[int, ...], bool], None]
+"""Called with each element that a statement touches: buffer, the memory that it names now, index, whether written."""
+
+
+def interpret_loops(
+    function: LoopFunction, args: Sequence[Any], externs: Externs | None = None, observe: Observer | None = None
+) -> None:
     """Runs `function` on NumPy arrays, written in place, and numbers. `externs` are the functions that it calls by
-    name; they get numbers, and a `Pointer` for each address.
+    name; they get numbers, and a `Pointer` for each address. `observe` sees each access to a buffer, except those
+    through pointers.
 
     Raises `ArgumentError`, `OutOfBoundsError`, `UndefinedReadError`, `VerifyError`, placed at the statement; the
     arrays are then as they were."""
@@ -74,7 +82,7 @@ def interpret_loops(function: LoopFunction, args: Sequence[Any], externs: Extern
             found=str(len(args)),
             help="pass " + ", ".join(param.name for param in function.params),
         )
-    machine = _Machine(function, externs or {})
+    machine = _Machine(function, externs or {}, observe)
     with np.errstate(all="ignore"):
         views = machine.bind(args)
         machine.block(function.body)
@@ -88,6 +96,7 @@ class _Machine:
 
     function: LoopFunction
     externs: Externs
+    observe: Observer | None = None
     scalars: dict[Value, Any] = field(default_factory=dict[Value, Any])
     """a `Known`, a `Pointer`, or a list of lanes, each `Known`"""
     views: dict[Value, View] = field(default_factory=dict[Value, View])
@@ -178,7 +187,12 @@ class _Machine:
         values = [self.scalar(stmt.value, lane) for lane in range(lanes)]
         places = [self.index(stmt.indices, lane) for lane in range(lanes)]
         for place, (value, defined) in zip(places, values, strict=True):
+            self.seen(stmt.buffer, view, place, True)
             view.write(place, value, defined)
+
+    def seen(self, buffer: Value, view: View, index: tuple[int, ...], written: bool) -> None:
+        if self.observe is not None:
+            self.observe(buffer, view, index, written)
 
     def loop(self, stmt: Loop) -> None:
         start, stop, step = self.integers((stmt.start, stmt.stop, stmt.step))
@@ -264,7 +278,10 @@ class _Machine:
 
     def region(self, region: Region, verb: str) -> tuple[View, tuple[slice, ...]]:
         view = self.view(region.buffer)
-        return view, view.box(self.integers(region.offsets), self.integers(region.extents), verb)
+        offsets, extents = self.integers(region.offsets), self.integers(region.extents)
+        for place in product(*(range(o, o + e) for o, e in zip(offsets, extents, strict=True))):
+            self.seen(region.buffer, view, place, verb == "written")
+        return view, view.box(offsets, extents, verb)
 
     # --- expressions ---
     def view(self, buffer: Value) -> View:
@@ -316,7 +333,9 @@ class _Machine:
             case Const():
                 return number(scalar.value, scalar.dtype), True
             case Load():
-                return self.view(scalar.buffer).read(self.index(scalar.indices, lane))
+                view, place = self.view(scalar.buffer), self.index(scalar.indices, lane)
+                self.seen(scalar.buffer, view, place, False)
+                return view.read(place)
             case Binary():
                 return self.binary(scalar, lane)
             case Unary():
