@@ -12,7 +12,7 @@ import numpy as np
 from op_cases import (
     BOTH,
     CASES,
-    NUMBERS,
+    FLOATS,
     TILE,
     Case,
     Pair,
@@ -29,6 +29,8 @@ from tilewright.ir.layout import Pad
 from tilewright.ir.op import Level, Op, lookup
 
 TENSOR = (Level.TENSOR,)
+INTEGERS = (INT8, INT32)
+NUMBERS = (*FLOATS, *INTEGERS)
 PITCH = 48
 """Physical columns of a tile [M, N]."""
 
@@ -82,7 +84,7 @@ def drawn(rounds: int) -> Any:
 
 
 def generators() -> None:
-    kinds = (INT32, *(kind for kind in NUMBERS if kind is not INT32))
+    kinds = (INT32, INT8, *FLOATS)
 
     def up(m: int, n: int) -> Any:
         return (np.arange(m * n) - 3).reshape(m, n)

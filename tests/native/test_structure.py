@@ -442,7 +442,7 @@ def test_equal_loops_are_emitted_once() -> None:
         b.store(y, out)
         return emit_llvm(b.program(), host())
 
-    few, many = text(20), text(220)
+    few, many = text(52), text(228)  # whole groups more
     assert few.count("define") == many.count("define")
     assert (many.count("\n") - few.count("\n")) <= 2 * 400
 

@@ -11,7 +11,6 @@ import numpy as np
 
 from tilewright.ir.dtypes import BOOL, INDEX, DType
 from tilewright.ir.scalar import Binary, BinaryKind, Const, Expr, Scalar, Select, Unary, UnaryKind, Value
-from tilewright.ops.common import saturated
 
 
 def _width(value: Any) -> int:
@@ -67,15 +66,13 @@ UNARY: dict[UnaryKind, Callable[[Any], Any]] = {
 
 
 def number(value: Any, dtype: DType) -> Any:
-    """`value` as a number of `dtype`; a float beyond an integer's limits is the limit, NaN is 0."""
+    """`value` as a number of `dtype`."""
     if dtype is INDEX:
         return int(value)
     if dtype is BOOL:
         return bool(value)
-    given = np.asarray(value)
-    if dtype.is_integer and given.dtype.kind not in "iub":
-        return saturated(np.trunc(given.astype(np.float64)), dtype)[()]
-    return given.astype(np.dtype(dtype.numpy))[()]
+    kind = np.dtype(dtype.numpy)
+    return np.asarray(value).astype(kind)[()]
 
 
 def evaluate_scalar(scalar: Scalar, env: Mapping[Value, Any]) -> Any:

@@ -152,7 +152,10 @@ class Lanes:
 
     def store(self, value: str, pointer: str, dtype: DType) -> None:
         """Consecutive elements, rounded to their dtype; only lanes that exist are written."""
-        raw = self.to_memory(value, dtype)
+        self.store_raw(self.to_memory(value, dtype), pointer, dtype)
+
+    def store_raw(self, raw: str, pointer: str, dtype: DType) -> None:
+        """The bytes of consecutive elements."""
         element = memory_type(dtype)
         kind = self.type(element)
         if self.mask is None:
@@ -166,6 +169,51 @@ class Lanes:
             f"{kind} {raw}, ptr align {dtype.nbytes} {pointer}, {mask} {self.mask}",
             f"{kind}, ptr, {mask}",
         )
+
+    def gather_raw(self, pointer: str, dtype: DType, step: Index) -> str:
+        """The bytes of elements that lie `step` elements apart."""
+        element = memory_type(dtype)
+        kind, mask = self.type(element), f"<{self.lanes} x i1>"
+        if self.mask is not None:
+            suffix = f"v{self.lanes}{'f32' if element == 'float' else element}.v{self.lanes}p0"
+            where = self._pointers(pointer, element, step)
+            return self.b.call(
+                kind,
+                f"llvm.masked.gather.{suffix}",
+                f"<{self.lanes} x ptr> align {dtype.nbytes} {where}, {mask} {self.mask}, {kind} zeroinitializer",
+                f"<{self.lanes} x ptr>, {mask}, {kind}",
+            )
+        value = "poison"
+        for lane in range(self.lanes):
+            place = self.b.address(pointer, element, self.b.mul(step, lane))
+            single = self.b.value(f"load {element}, ptr {place}, align {dtype.nbytes}")
+            value = self.b.value(f"insertelement {kind} {value}, {element} {single}, i64 {lane}")
+        return value
+
+    def scatter_raw(self, raw: str, pointer: str, dtype: DType, step: Index) -> None:
+        """The bytes of elements that lie `step` elements apart."""
+        element = memory_type(dtype)
+        kind, mask = self.type(element), f"<{self.lanes} x i1>"
+        if self.mask is not None:
+            suffix = f"v{self.lanes}{'f32' if element == 'float' else element}.v{self.lanes}p0"
+            where = self._pointers(pointer, element, step)
+            self.b.call(
+                "void",
+                f"llvm.masked.scatter.{suffix}",
+                f"{kind} {raw}, <{self.lanes} x ptr> align {dtype.nbytes} {where}, {mask} {self.mask}",
+                f"{kind}, <{self.lanes} x ptr>, {mask}",
+            )
+            return
+        for lane in range(self.lanes):
+            single = self.b.value(f"extractelement {kind} {raw}, i64 {lane}")
+            place = self.b.address(pointer, element, self.b.mul(step, lane))
+            self.b.emit(f"store {element} {single}, ptr {place}, align {dtype.nbytes}")
+
+    def _pointers(self, pointer: str, element: str, step: Index) -> str:
+        lanes = ", ".join(f"i64 {lane}" for lane in range(self.lanes))
+        apart = self.broadcast("i64", str(step))
+        offsets = self.b.value(f"mul <{self.lanes} x i64> {apart}, <{lanes}>")
+        return self.b.value(f"getelementptr {element}, ptr {pointer}, <{self.lanes} x i64> {offsets}")
 
     def from_memory(self, raw: str, dtype: DType) -> str:
         if dtype is BF16:

@@ -11,11 +11,14 @@ from tilewright.codegen.native.builder import Index
 from tilewright.codegen.native.checks import Checks
 from tilewright.codegen.native.contract import accumulator, multiply
 from tilewright.codegen.native.elements import constant_text, widened
+from tilewright.codegen.native.groups import Group
 from tilewright.codegen.native.guards import Guard
+from tilewright.codegen.native.loops import LoopEmitter, scalars_of, scratch_plan
 from tilewright.codegen.native.reduce import reduce
 from tilewright.codegen.native.scope import Place, Scope, reinterprets, row_major, window
 from tilewright.codegen.native.storage import Plan, Storage
 from tilewright.errors import Span, UnsupportedError, VerifyError
+from tilewright.ir.dtypes import UINT8
 from tilewright.ir.layout import Pad
 from tilewright.ir.loops import Contract, Elementwise, Reduce, Update
 from tilewright.ir.loops import Index as IndexForm
@@ -40,7 +43,7 @@ class Operations:
         self.stored = set(plan.direct.values())
         """stores whose tile was computed in its place"""
         self.scratch_bytes = 0
-        """bytes behind the planned storages that multiplications use in turn"""
+        """bytes behind the planned storages that multiplications and groups use in turn"""
         self.heap: list[str] = []
         """slots that hold memory from the heap"""
 
@@ -56,6 +59,11 @@ class Operations:
         assert isinstance(kind, (TensorType, TileType))
         if isinstance(kind, TileType) and op.view_of is None:
             self.checks.valid(kind, op, target.name, stmt.span)
+        if stmt in self.plan.groups:
+            group = self.plan.groups[stmt]
+            if stmt is group.stmts[-1]:
+                self.group(group)
+            return
         if target in self.plan.views:
             self.scope.places[target] = self.view(op, target, stmt.span)
             return
@@ -71,6 +79,31 @@ class Operations:
                 forms.margins(inner, places[0], inner.indices(kind.valid), places[0].shape, value)
 
             self.module.library.outlined(self.scope, [out], {}, kind.values(), pad)
+
+    def group(self, group: Group) -> None:
+        """The loops of a group, as a call of a function that has them."""
+        scope, lowered = self.scope, group.lowered
+        for stmt in group.stmts:
+            if stmt.target in group.kept or stmt.target in self.plan.shared:
+                assert isinstance(stmt.value, Op)
+                scope.places[stmt.target] = self.place(stmt.value, stmt.target, stmt)
+        places = {buffer: scope.place(tile) for tile, buffer in lowered.tiles.items()}
+        for part in lowered.windows:
+            shape = scope.indices(part.shape)
+            places[part.buffer] = window(scope, part.map, scope.place(part.tensor), shape)
+        for number, (given, dtype) in lowered.numbers.items():
+            scope.registers[number] = scope.element(given, dtype)
+        final = group.final(scope.processor)
+        offsets, nbytes = scratch_plan(final)
+        self.scratch_bytes = max(self.scratch_bytes, nbytes)
+        scratch = Place(scope.b.address("%ws", "i8", self.plan.nbytes), UINT8, (), ())
+
+        def emit(inner: Scope, inside: list[Place]) -> None:
+            found = dict(zip(places, inside, strict=False))
+            emitter = LoopEmitter(inner, found, inside[-1].pointer, offsets, dict(group.classes))
+            emitter.block(final.body, inner.single)
+
+        self.module.library.outlined(scope, [*places.values(), scratch], {}, scalars_of(final), emit)
 
     # --- where ----------------------------------------------------------------------------------------------------
     def place(self, op: Op, target: Value, stmt: Let) -> Place:

@@ -5,6 +5,9 @@ takes over the storage of an operand that dies there and that it may share (`Liv
 result has a storage of its own. A tile carried by a loop has one storage for all trips: what is yielded is copied
 into it, unless it lies there already, as an accumulator does. Storages that are never live together share addresses.
 
+Tiles that only operations of one group read (`groups`) have no storage. What a group reads is held until its end, and
+what it makes is there from its beginning: its loops are one.
+
 Two copies are saved. A load from a tensor that its function never writes is a *view* of the tensor. A result whose
 only use is a store is computed where it is stored (*direct*), if nothing touches that tensor in between.
 """
@@ -18,6 +21,7 @@ from math import prod
 from tilewright.analysis.index_maps import affine_map
 from tilewright.analysis.liveness import Liveness, live_ranges, shareable
 from tilewright.codegen.native.carries import carried_in_place
+from tilewright.codegen.native.groups import Group, Runs
 from tilewright.codegen.native.passed import passed_tensors
 from tilewright.codegen.native.scope import reinterprets
 from tilewright.ir.function import Function, Param, Program
@@ -60,6 +64,8 @@ class Plan:
     """created tensors that lie in the caller's memory for this result"""
     staged: dict[Value, Storage] = field(default_factory=dict[Value, Storage])
     """carried values whose next value is copied twice, since it lies where another one is written"""
+    groups: dict[Let, Group] = field(default_factory=dict[Let, Group])
+    """for each operation of a group, the group"""
     nbytes: int = 0
 
 
@@ -94,6 +100,9 @@ class _Planner:
         self.mixed = mixed
         self.carries = carried_in_place(function)
         self.passed = passed_tensors(function, program)
+        self.stored: set[Let] = set()
+        """stores whose tile is computed in its place"""
+        self.runs = Runs(self.users, self.viewed, self.takes_part, self.root, mixed)
 
     def run(self) -> Plan:
         self._returned()
@@ -139,7 +148,15 @@ class _Planner:
 
     # --- statements -----------------------------------------------------------------------------------------------
     def block(self, block: Block) -> None:
+        ends = 0
         for position, stmt in enumerate(block):
+            if position >= ends and isinstance(stmt, Let) and stmt not in self.stored:
+                found = self.runs.group(block, position)
+                if found is not None:
+                    group, ends = found
+                    self.group(group)
+            if stmt in self.plan.groups:
+                continue
             match stmt:
                 case Let(target=target, value=Op() as op) if is_array(target):
                     self.let(block, position, target, op)
@@ -155,6 +172,24 @@ class _Planner:
                     self.call(stmt)
                 case _:
                     pass
+
+    def group(self, group: Group) -> None:
+        """Storages of what the group makes for others, and those of what it reads held until its end."""
+        begin, end = (2 * self.live.begins[stmt] for stmt in (group.stmts[0], group.stmts[-1]))
+        for stmt in group.stmts:
+            op, target = stmt.value, stmt.target
+            assert isinstance(op, Op)
+            self.plan.groups[stmt] = group
+            written = written_operand(op)
+            if written is not None:
+                self.plan.shared[target] = written
+                self.alias(target, written)
+            elif target in group.kept:
+                self.fresh(target, begin)
+        for stmt in group.stmts:
+            for value in stmt.uses():
+                for storage in self.homes.get(value, NOWHERE):
+                    storage.last = max(storage.last, end + 1)
 
     def alias(self, value: Value, other: Scalar) -> None:
         if is_array(value) and isinstance(other, Value):
@@ -184,6 +219,7 @@ class _Planner:
         store = self.store_of(block, position, target, op)
         if store is not None:
             self.plan.direct[target] = store
+            self.stored.add(store)
             self.settle(target, NOWHERE)
             return
         dying = self.dying(op, target, time)
@@ -193,6 +229,10 @@ class _Planner:
             return
         # From the time of reading on, else it could overlap an operand that it may not share.
         self.fresh(target, time)
+
+    def takes_part(self, stmt: Let) -> bool:
+        """Whether the statement's result lies where something else has decided."""
+        return stmt in self.stored or stmt.target in self.plan.returned
 
     def dying(self, op: Op, target: Value, time: int) -> Value | None:
         """The operand whose storage the result takes over."""
