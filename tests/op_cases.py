@@ -13,14 +13,29 @@ from typing import Any, cast
 import numpy as np
 
 import tilewright.ops as ops
-from tilewright.ir.dtypes import BF16, BOOL, FP16, FP32, INT8, INT32, DType
+from tilewright.ir.dtypes import (
+    BF16,
+    BOOL,
+    FP16,
+    FP32,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    UINT8,
+    UINT16,
+    UINT32,
+    UINT64,
+    DType,
+)  # fmt: skip
 from tilewright.ir.layout import MemorySpace, Pad
 from tilewright.ir.op import Level, Op, lookup, registry
 from tilewright.ir.scalar import Value, constant
 from tilewright.ops.collective import SITE
 
 FLOATS = (FP32, FP16, BF16)
-NUMBERS = (*FLOATS, INT8, INT32)
+INTEGERS = (INT8, INT32, INT16, INT64, UINT8, UINT16, UINT32, UINT64)
+NUMBERS = (*FLOATS, *INTEGERS)
 ELEMENTS = (*NUMBERS, BOOL)
 BOTH = (Level.TENSOR, Level.TILE)
 TILE = (Level.TILE,)
@@ -80,9 +95,9 @@ class Case:
 
 
 def wide(array: Any) -> Any:
-    """Floats as float64, integers as int64, booleans as they are."""
+    """Floats as float64, integers as int64; booleans, and integers that do not fit, as they are."""
     array = np.asarray(array)
-    if array.dtype.kind == "b":
+    if array.dtype.kind == "b" or (array.dtype == np.uint64 and np.any(array >> 63)):
         return array
     return array.astype(np.int64 if array.dtype.kind in "iu" else np.float64)
 
@@ -217,11 +232,63 @@ def broadcasts() -> None:
     )  # fmt: skip
 
 
+def converted(target: DType) -> Callable[[Any], Any]:
+    """Floats beyond an integer's limits stop there; integers wrap."""
+
+    def formula(a: Any) -> Any:
+        return np.maximum(a, 0) if a.dtype.kind == "f" and target.kind == "uint" else a
+
+    return formula
+
+
 def casts() -> None:
     for target in ELEMENTS:
         CASES[f"cast_{target.name}"] = Case(
-            ("MN",), simple("cast", target_type=target), lambda a: a, ELEMENTS, result=always(target)
-        )
+            ("MN",), simple("cast", target_type=target), converted(target), ELEMENTS, result=always(target),
+            chips=target.kind != "uint",
+        )  # fmt: skip
+
+
+def quarters(shape: tuple[int, ...], seed: int) -> Any:
+    return spread(shape, seed) / 4
+
+
+def many_digits(shape: tuple[int, ...], seed: int) -> Any:
+    """Numbers of 16 bits, so that narrow floats round them."""
+    return np.random.default_rng(seed).integers(-(2**15), 2**15, shape) / 2**12
+
+
+def to_odd(a: Any) -> Any:
+    whole = np.trunc(a)
+    return whole + np.where((whole != a) & (whole % 2 == 0), np.sign(a), 0)
+
+
+def with_digits(rounding: Callable[[Any], Any], digits: int) -> Callable[[Any], Any]:
+    """Rounds what is left when the exponent is taken off."""
+
+    def formula(a: Any) -> Any:
+        fraction, exponent = np.frexp(a)
+        return np.ldexp(rounding(fraction * 2.0**digits), exponent - digits)
+
+    return formula
+
+
+def directions() -> None:
+    """Casts with a rounding mode; `round` is that of the others."""
+    modes: tuple[tuple[str, Callable[[Any], Any]], ...] = (
+        ("floor", np.floor), ("ceil", np.ceil), ("trunc", np.trunc), ("odd", to_odd), ("rint", np.rint),
+    )  # fmt: skip
+    for mode, rounding in modes:
+        for target in (INT8, INT32, INT64):
+            CASES[f"cast_{mode}_{target.name}"] = Case(
+                ("MN",), simple("cast", target_type=target, mode=mode), rounding, FLOATS, result=always(target),
+                draw=(quarters,),
+            )  # fmt: skip
+        for target, digits in ((FP16, 11), (BF16, 8)):
+            CASES[f"cast_{mode}_{target.name}"] = Case(
+                ("MN",), simple("cast", target_type=target, mode=mode), with_digits(rounding, digits), (FP32,),
+                result=always(target), draw=(many_digits,),
+            )  # fmt: skip
 
 
 def products() -> None:
@@ -339,9 +406,13 @@ def views() -> None:
         )
 
 
+BEYOND = 2**62
+"""For integers: more than any of them, whatever the dtype."""
+
+
 def padded(array: Any, sign: int) -> Any:
     """[32, 48] around `array`. Beyond it 0, or more (less) than any dtype has, which `as_dtype` brings back."""
-    out = np.full((32, 48), sign * (2**62 if array.dtype.kind == "i" else np.inf) if sign else 0, dtype=array.dtype)
+    out = np.full((32, 48), sign * (BEYOND if array.dtype.kind == "i" else np.inf) if sign else 0, dtype=array.dtype)
     out[: array.shape[0], : array.shape[1]] = array
     return out
 
@@ -398,7 +469,19 @@ def base_name(case: str) -> str:
     return ""
 
 
-for add_cases in (pairs, ones, choices, reductions, broadcasts, casts, products, movements, views, creations):
+for add_cases in (
+    pairs,
+    ones,
+    choices,
+    reductions,
+    broadcasts,
+    casts,
+    directions,
+    products,
+    movements,
+    views,
+    creations,
+):
     add_cases()
 collectives()
 KNOWN = frozenset(registry())

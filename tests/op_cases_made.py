@@ -12,7 +12,7 @@ import numpy as np
 from op_cases import (
     BOTH,
     CASES,
-    FLOATS,
+    NUMBERS,
     TILE,
     Case,
     Pair,
@@ -29,8 +29,6 @@ from tilewright.ir.layout import Pad
 from tilewright.ir.op import Level, Op, lookup
 
 TENSOR = (Level.TENSOR,)
-INTEGERS = (INT8, INT32)
-NUMBERS = (*FLOATS, *INTEGERS)
 PITCH = 48
 """Physical columns of a tile [M, N]."""
 
@@ -84,7 +82,7 @@ def drawn(rounds: int) -> Any:
 
 
 def generators() -> None:
-    kinds = (INT32, INT8, *FLOATS)
+    kinds = (INT32, *(kind for kind in NUMBERS if kind is not INT32))
 
     def up(m: int, n: int) -> Any:
         return (np.arange(m * n) - 3).reshape(m, n)

@@ -12,6 +12,8 @@ import numpy as np
 from op_cases import (
     CASES,
     FLOATS,
+    INTEGERS,
+    NUMBERS,
     TILE,
     Case,
     Two,
@@ -23,13 +25,11 @@ from op_cases import (
 )
 from support import Array, exact_ints
 
-from tilewright.ir.dtypes import FP32, INT8, INT32, DType
+from tilewright.ir.dtypes import FP32, INT32, DType
 from tilewright.ir.op import Level, lookup
 from tilewright.ir.scalar import constant
 
 TENSOR = (Level.TENSOR,)
-INTEGERS = (INT8, INT32)
-NUMBERS = (*FLOATS, *INTEGERS)
 PITCH = 48
 """Physical columns of a tile [M, N]."""
 
@@ -76,7 +76,8 @@ def integers() -> None:
     )  # fmt: skip
     for name, formula in table:
         CASES[name] = Case(("MN", "MN"), simple(name), formula, INTEGERS)
-        CASES[name + "s"] = Case(("MN",), with_scalar(name, 3), bound(formula, 3), INTEGERS)
+        number = 1 if name in ("shl", "shr") else 3
+        CASES[name + "s"] = Case(("MN",), with_scalar(name, number), bound(formula, number), INTEGERS)
     CASES["not"] = Case(("MN",), simple("not"), lambda a: -1 - a, INTEGERS)
 
 

@@ -7,7 +7,21 @@ import numpy as np
 import pytest
 from native.building import TAILS, Building, compiled, draw, make, same, special
 
-from tilewright.ir.dtypes import BF16, BOOL, FP16, FP32, INT8, INT32, DType
+from tilewright.ir.dtypes import (
+    BF16,
+    BOOL,
+    FP16,
+    FP32,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    UINT8,
+    UINT16,
+    UINT32,
+    UINT64,
+    DType,
+)  # fmt: skip
 from tilewright.ir.op import Level, Op
 from tilewright.ir.scalar import Value, constant
 from tilewright.ops import Cast, Cmp, Expands, Full, RowExpand, Sel, broadcast, elementwise
@@ -17,6 +31,8 @@ from tilewright.ops.elementwise import BinaryOp, UnaryOp
 ROWS, COLUMNS = 5, 200
 FLOATS = (FP32, FP16, BF16)
 NUMBERS = (*FLOATS, INT8, INT32)
+MORE = (INT16, INT64, UINT8, UINT16, UINT32, UINT64)
+ALL = (*NUMBERS, *MORE)
 
 
 def subclasses(module: object, base: type[Op]) -> list[type[Op]]:
@@ -101,7 +117,7 @@ def test_constant_extents(columns: int, dtype: DType) -> None:
     same(b.program(), [draw(shape, dtype, i) for i, shape in enumerate(shapes)])
 
 
-@pytest.mark.parametrize("dtype", NUMBERS, ids=label)
+@pytest.mark.parametrize("dtype", ALL, ids=label)
 @pytest.mark.parametrize("op", BINARY, ids=label)
 def test_scalar_forms(op: type[Op], dtype: DType) -> None:
     """The right operand a constant, a literal and a run-time scalar."""
@@ -120,7 +136,7 @@ def test_scalar_forms(op: type[Op], dtype: DType) -> None:
 
 
 @pytest.mark.parametrize("cmp_type", range(6))
-@pytest.mark.parametrize("dtype", NUMBERS, ids=label)
+@pytest.mark.parametrize("dtype", ALL, ids=label)
 def test_comparisons_and_selection(cmp_type: int, dtype: DType) -> None:
     b = Building()
     n = b.scalar("n")
@@ -137,13 +153,13 @@ def test_comparisons_and_selection(cmp_type: int, dtype: DType) -> None:
             same(b.program(), [columns, *arrays, draw((3, 65), BOOL), draw((6, 65), dtype)])
 
 
-MODES = ("round", "floor", "ceil", "trunc")
+MODES = ("round", "floor", "ceil", "trunc", "odd")
 
 
-@pytest.mark.parametrize("to", (*NUMBERS, BOOL), ids=label)
-@pytest.mark.parametrize("source", (*NUMBERS, BOOL), ids=label)
+@pytest.mark.parametrize("to", (*ALL, BOOL), ids=label)
+@pytest.mark.parametrize("source", (*ALL, BOOL), ids=label)
 def test_conversions(source: DType, to: DType) -> None:
-    modes = MODES if source.is_float and not to.is_float else MODES[:1]
+    modes = MODES if source.is_float else MODES[:1]
     b = Building()
     n = b.scalar("n")
     a, out = b.tensor("a", 4, 200, dtype=source), b.tensor("out", 4 * len(modes), 200, dtype=to, out=True)

@@ -70,7 +70,11 @@ def cells() -> tuple[Cell, ...]:
 def refusal(name: str, dtype: DType, backend: str) -> dict[str, Any] | None:
     """The entry that says that a backend has no result."""
     for entry in refusals():
-        if name in entry["ops"] and dtype.name in entry["dtypes"] and backend in entry["backends"]:
+        if (
+            (name in entry["ops"] or entry["ops"] == ["all"])
+            and dtype.name in entry["dtypes"]
+            and backend in entry["backends"]
+        ):
             return entry
     return None
 

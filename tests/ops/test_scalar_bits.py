@@ -11,6 +11,7 @@ from tilewright.codegen.pto.emulate import launch
 from tilewright.codegen.pto.writer import emit_pto
 from tilewright.compiler import UNPLACED, lower
 from tilewright.errors import DTypeError
+from tilewright.execute import interpret
 from tilewright.targets import load_target
 
 N = 16
@@ -56,3 +57,35 @@ def test_the_bits_of_floats_are_refused() -> None:
     )
     with pytest.raises(DTypeError, match="works on the bits of integers"):
         tw.parse(text.format(index="i"))
+
+
+LIMITS = """
+import tilewright.language as pl
+
+@pl.program(entry="main")
+class Program:
+    @pl.function(type=pl.FunctionType.InCore)
+    def main(self, x: pl.Tensor[[1, 8], pl.FP32], out: pl.Out[pl.Tensor[[1, 8], pl.{dtype}]]):
+        row = pl.load(x, [0, 0], [1, 8])
+        for i, (o,) in pl.range(8, init_values=(out,)):
+            (o_1,) = pl.yield_(pl.tensor.write(o, [0, i], pl.cast(pl.read(row, [0, i]), pl.{dtype})))
+        return o_1
+"""
+
+
+@pytest.mark.parametrize("dtype", ["INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64"])
+def test_a_float_scalar_stops_at_the_limits(dtype: str) -> None:
+    """As an integer it is truncated, stops at what the type holds, and is 0 for NaN; natively and interpreted."""
+    host = load_target("host")
+    x = np.array([[2.75, -2.75, 300.0, 3e38, -3e38, np.inf, -np.inf, np.nan]], np.float32)
+    kind = np.dtype(dtype.lower())
+    low, high = int(np.iinfo(kind).min), int(np.iinfo(kind).max)
+    exact = [2, -2, 300, 10**30, -(10**30), 10**30, -(10**30), 0]
+    wanted = np.array([[max(low, min(high, number)) for number in exact]], kind)
+    program = tw.parse(LIMITS.format(dtype=dtype))
+    out = np.zeros((1, 8), kind)
+    compile_native(lower(program, host, after=UNPLACED), host).run([x, out])
+    np.testing.assert_array_equal(out, wanted)
+    out = np.zeros((1, 8), kind)
+    interpret(program, [x, out])
+    np.testing.assert_array_equal(out, wanted)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from op_cases import CASES, FULL, TAIL, Case, Sizes, base_name
 from ops.coverage import MARK, Cell, cells, names, refusal, refusals, section, table
-from ops.test_meaning import EPSILON, as_dtype
+from ops.test_meaning import EPSILON, as_dtype, comparable
 from ops.test_meaning import test_meaning as check_meaning
 from ops.walking import Run, joined, run_of
 
@@ -72,8 +72,8 @@ EXECUTE = {"ascend910b": emulated("ascend910b"), "ascend950": emulated("ascend95
 def compare(case: Case, dtype: DType, run: Run, found: Any) -> None:
     kind = case.result(dtype)
     with np.errstate(all="ignore"):
-        expected = as_dtype(run.expected, kind).astype(found.dtype).reshape(found.shape).astype(np.float64)
-    result = found.astype(np.float64)
+        expected = comparable(as_dtype(run.expected, kind).astype(found.dtype).reshape(found.shape))
+    result = comparable(found)
     if case.tolerance:
         close = case.tolerance * EPSILON[kind.name]
         np.testing.assert_allclose(result, expected, rtol=close, atol=close)
@@ -114,6 +114,8 @@ def test_cells(name: str, backend: str) -> None:
             if entry is None:
                 assert done, f"{where} has neither a result nor an entry in tests/unsupported.toml"
             worked = worked and done
+            if not worked:
+                break
         assert entry is None or not worked, f"{name} of {cell.dtype} works on {backend}: take out its entry"
 
 
@@ -163,7 +165,7 @@ def test_every_cell_has_cases_with_a_tail() -> None:
         values: list[Any] = []
         for _, case, level in cell.runs:
             with np.errstate(all="ignore"):
-                values.append(np.unique(run_of(case, level, cell.dtype, TAIL).expected.astype(np.float64)))
+                values.append(np.unique(run_of(case, level, cell.dtype, TAIL).expected))
         assert any(len(found) > 1 for found in values), f"{cell.name} of {cell.dtype} expects one value throughout"
 
 
@@ -181,7 +183,8 @@ def test_entries_name_cells_and_clauses() -> None:
     for entry in refusals():
         assert entry["clause"].startswith("§")
         assert set(entry["backends"]) <= {"ascend910b", "ascend950"}
-        assert [pair for pair in ((n, d) for n in entry["ops"] for d in entry["dtypes"]) if pair not in there] == []
+        listed: list[str] = entry["ops"] if entry["ops"] != ["all"] else []
+        assert [pair for pair in ((n, d) for n in listed for d in entry["dtypes"]) if pair not in there] == []
 
 
 def named(cls: type[Op]) -> str:

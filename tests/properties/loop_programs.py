@@ -21,11 +21,22 @@ import numpy.typing as npt
 
 from tilewright.analysis.scalar_ranges import Facts, range_of, trip_range
 from tilewright.ir.buffers import Broadcast, BufferType, IfThenElse, Likely, Ramp
-from tilewright.ir.dtypes import BOOL, FP32
+from tilewright.ir.dtypes import FP32
 from tilewright.ir.layout import MemorySpace
 from tilewright.ir.loop_builder import LoopBuilder
 from tilewright.ir.loop_level import ALWAYS, LoopFunction
-from tilewright.ir.scalar import Binary, BinaryKind, Const, Scalar, UnaryKind, Value, binary, logic, substitute, unary
+from tilewright.ir.scalar import (
+    BinaryKind,
+    Const,
+    Scalar,
+    UnaryKind,
+    Value,
+    binary,
+    constant_value,
+    logic,
+    substitute,
+    unary,
+)
 
 EXTENT = 12
 """The extent of every dimension before compaction."""
@@ -112,8 +123,9 @@ class _Drawing:
         if depth and random.random() < 0.4:
             kind = random.choice([BinaryKind.AND, BinaryKind.OR])
             return logic(kind, self.condition(over, depth - 1), self.condition(over, depth - 1))
-        compared = Binary(random.choice(COMPARISONS), self.sum(over), self.sum(over[-1:]), BOOL)
-        return random.choice([compared, compared, Likely(compared), unary(UnaryKind.NOT, compared)])
+        compared = binary(random.choice(COMPARISONS), self.sum(over), self.sum(over[-1:]))
+        likely = compared if constant_value(compared) is not None else Likely(compared)
+        return random.choice([compared, compared, likely, unary(UnaryKind.NOT, compared)])
 
     def index(self, over: list[Value], guards: list[Scalar]) -> Scalar:
         """An index in bounds: as it is, guarded by a condition added to `guards`, clamped or wrapped."""
@@ -123,8 +135,8 @@ class _Drawing:
             return index
         match self.random.choice(["guard", "guard", "clamp", "wrap"]):
             case "guard":
-                guards.append(Binary(BinaryKind.GE, index, 0, BOOL))
-                guards.append(Binary(BinaryKind.LT, index, EXTENT, BOOL))
+                guards.append(binary(BinaryKind.GE, index, 0))
+                guards.append(binary(BinaryKind.LT, index, EXTENT))
                 return index
             case "clamp":
                 return binary(BinaryKind.MIN, binary(BinaryKind.MAX, index, 0), EXTENT - 1)
@@ -136,9 +148,11 @@ class _Drawing:
         guards: list[Scalar] = []
         indices = tuple(self.index(self.domain, guards) for _ in range(2))
         element = self.f.load(self.a, *indices)
-        if not guards:
-            return element
-        return IfThenElse(conjunction(guards), element, Const(1.0, FP32))
+        condition = conjunction(guards)
+        known = constant_value(condition)
+        if known is not None:
+            return element if known else Const(1.0, FP32)
+        return IfThenElse(condition, element, Const(1.0, FP32))
 
     # --- statements ---
     def allocation(self) -> None:

@@ -89,6 +89,8 @@ class Statements:
         """tensors that were made in the block where the generator stands, so that they may be written there"""
         self.shared: set[Value] = set()
         """tensors that have a second name (a slice, a result of a branch), so that they may not be written any more"""
+        self.began: dict[Value, Value] = {}
+        """what results of loops started as"""
 
     # --- choices ---
     def pick(self, options: Any) -> Any:

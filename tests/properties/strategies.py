@@ -218,8 +218,10 @@ class _Generator(AnyOperation):
         results = tuple(Value(f"r{self.names}{k}", arg.type) for k, arg in enumerate(args))
         self.builder._out.append(For(iv, 0, stop, 1, kind, inits, args, inner, results, stage))  # pyright: ignore[reportPrivateUsage]
         assert isinstance(inner[-1], Yield)
-        for result, bound in zip(results, bounds, strict=True):
+        for result, init, bound in zip(results, inits, bounds, strict=True):
             self.enter(result, bound)
+            if isinstance(init, Value):
+                self.began[result] = self.began.get(init, init)
         if any(given in args and given is not arg for given, arg in zip(inner[-1].values, args, strict=True)):
             self.shared.update(results)  # each may be what another one started as
 
@@ -267,7 +269,8 @@ class _Generator(AnyOperation):
         def free(value: Value) -> bool:
             if self.level is Level.TILE:
                 return value.type is arg.type
-            exchanged = value is arg or value not in arrays or arg in self.shared
+            begun = self.began.get(value, value)  # what a loop may have left as it was
+            exchanged = begun is arg or begun not in arrays or arg in self.shared
             return value.type is arg.type and value not in taken and value in self.own and exchanged
 
         same = [other for other in arrays if free(other)]

@@ -11,6 +11,7 @@ import numpy as np
 
 from tilewright.ir.dtypes import BOOL, INDEX, DType
 from tilewright.ir.scalar import Binary, BinaryKind, Const, Expr, Scalar, Select, Unary, UnaryKind, Value
+from tilewright.ops.common import saturated
 
 
 def _width(value: Any) -> int:
@@ -66,13 +67,15 @@ UNARY: dict[UnaryKind, Callable[[Any], Any]] = {
 
 
 def number(value: Any, dtype: DType) -> Any:
-    """`value` as a number of `dtype`."""
+    """`value` as a number of `dtype`; a float beyond an integer's limits is the limit, NaN is 0."""
     if dtype is INDEX:
         return int(value)
     if dtype is BOOL:
         return bool(value)
-    kind = np.dtype(dtype.numpy)
-    return np.asarray(value).astype(kind)[()]
+    given = np.asarray(value)
+    if dtype.is_integer and given.dtype.kind not in "iub":
+        return saturated(np.trunc(given.astype(np.float64)), dtype)[()]
+    return given.astype(np.dtype(dtype.numpy))[()]
 
 
 def evaluate_scalar(scalar: Scalar, env: Mapping[Value, Any]) -> Any:

@@ -28,14 +28,20 @@ SCOPE_WORDS = ("at", "cluster")
 CALL_WORDS = ("submit", "aiv_shard", "aic_gather", "print", "assert_", "split", "cross_core_slot")
 BLOCK_WORDS = ("get_block_idx", "get_block_num", "get_subblock_idx")
 ARRAY_WORDS = ("array.create", "array.get_element", "array.update_element")
-DECORATOR_WORDS = ("jit", "program", "function", "jit.incore", "jit.inline", "jit.opaque")
+DECORATOR_WORDS = ("jit", "program", "function", "jit.incore", "jit.inline", "jit.opaque", "loop.function")
+LOOP_LEVEL_WORDS = (
+    *("Buffer", "Vector", "Handle", "alloc", "local", "alias", "match", "region", "op", "attribute"),
+    *("serial", "parallel", "vectorized", "unrolled", "thread", "launch", "block", "where", "reads", "writes"),
+    *("ramp", "broadcast", "if_then_else", "likely", "address_of", "extern"),
+)
+"""The words of `pl.loop`."""
 LANE_WORDS = ("aiv_shard", "aic_gather")
 SYNTAX_WORDS = frozenset(
     (
         *(*TYPE_WORDS, *LOOP_WORDS, *FORM_WORDS, *SCOPE_WORDS, *DECORATOR_WORDS, *CALL_WORDS, *ARRAY_WORDS),
         *(f"{prefix}{word}" for prefix in ("", "tile.", "system.") for word in BLOCK_WORDS),
         *(f"{prefix}{word}" for prefix in ("tile.", "tensor.") for word in LANE_WORDS),
-        *("tensor.dim", "tensor.bind_dynamic"),
+        *("tensor.dim", "tensor.bind_dynamic", "loop", *(f"loop.{word}" for word in LOOP_LEVEL_WORDS)),
     )
 )
 
@@ -128,6 +134,8 @@ def _siblings(prefix: str) -> list[str]:
     """The names that stand beside each other after ``pl.<prefix>.``."""
     if prefix in ENUMS:
         return [spell_member(member) for member in ENUMS[prefix]]
+    if prefix == "loop":
+        return list(LOOP_LEVEL_WORDS)
     level = NAMESPACES.get(prefix)
     ops = [name for name, cls in registry().items() if level is None or level in cls.levels]
     return ops if prefix else [*ops, *SYNTAX_WORDS, *ENUMS, *ALIASES]

@@ -61,6 +61,14 @@ def parse(text: str, name: str = "<text>") -> Program:
     return guarded(lambda: _TextReader(text, name).program())
 
 
+def syntax_error(error: SyntaxError, file: str) -> LanguageError:
+    """What Python says against a text, placed in it."""
+    line, column = error.lineno or 1, max(0, (error.offset or 1) - 1)
+    end = (error.end_offset or column + 2) - 1
+    span = Span(file, line, column, error.end_lineno or line, max(end, column + 1))
+    return LanguageError(f"this is not Python syntax: {error.msg}", span=span)
+
+
 class _TextReader:
     def __init__(self, text: str, file: str) -> None:
         self.file = file
@@ -74,10 +82,7 @@ class _TextReader:
         try:
             return ast.parse(text, self.file)
         except SyntaxError as error:
-            line, column = error.lineno or 1, max(0, (error.offset or 1) - 1)
-            end = (error.end_offset or column + 2) - 1
-            span = Span(self.file, line, column, error.end_lineno or line, max(end, column + 1))
-            raise LanguageError(f"this is not Python syntax: {error.msg}", span=span) from None
+            raise syntax_error(error, self.file) from None
         except (ValueError, MemoryError, RecursionError) as error:
             raise LanguageError("this is not Python syntax", found=str(error) or "it nests too deeply") from None
 

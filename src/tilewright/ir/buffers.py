@@ -11,7 +11,20 @@ from dataclasses import dataclass
 
 from tilewright.ir.dtypes import BOOL, INDEX, DType
 from tilewright.ir.layout import MemorySpace
-from tilewright.ir.scalar import Expr, Scalar, Shape, Value, constant_value, dtype_of, substitute, values_in
+from tilewright.ir.scalar import (
+    Binary,
+    BinaryKind,
+    Expr,
+    Scalar,
+    Shape,
+    Value,
+    binary,
+    constant_value,
+    dtype_of,
+    linear_terms,
+    substitute,
+    values_in,
+)
 from tilewright.ir.types import ScalarType, Type, interned
 
 Replace = Callable[[Value], Scalar]
@@ -337,6 +350,15 @@ class Region:
         buffer = replace(self.buffer)
         assert isinstance(buffer, Value)
         return Region(buffer, replaced(self.offsets, replace), replaced(self.extents, replace))
+
+
+def extent_between(offset: Scalar, stop: Scalar) -> Scalar:
+    """How many elements ``offset:stop`` has."""
+    terms, constant = linear_terms(Binary(BinaryKind.SUB, stop, offset, INDEX))
+    if not terms:
+        return constant
+    (first, factor), *rest = terms.items()
+    return first if not rest and factor == 1 and constant == 0 else binary(BinaryKind.SUB, stop, offset)
 
 
 def values_of(scalars: tuple[Scalar, ...]) -> Iterator[Value]:

@@ -34,7 +34,7 @@ from tilewright.ir.dtypes import (
 )
 from tilewright.ir.layout import Layout
 from tilewright.ir.types import MemRef
-from tilewright.language import array, system, tensor, tile
+from tilewright.language import array, loop, system, tensor, tile
 from tilewright.language.annotations import InOut, Out, Scalar, Tensor, TensorView, Tile, TileView, Tuple
 from tilewright.language.constants import (
     BLayout,
@@ -83,9 +83,9 @@ __all__ = [
     "INDEX", "INT16", "INT32", "INT4", "INT64", "INT8", "InOut", "Layout", "Level", "Mem", "MemRef", "MemorySpace",
     "Out", "PadValue", "SLayout", "Scalar", "SplitMode", "Tensor", "TensorLayout", "TensorView", "Tile", "TileLayout",
     "TileView", "Tuple", "UINT16", "UINT32", "UINT64", "UINT8", "array", "at", "bind_dynamic", "cluster", "cond",
-    "const", "dynamic", "erf", "func_attr", "function", "gelu", "jit", "max", "min", "parallel", "parse", "pipeline",
-    "pow", "program", "range", "sigmoid", "silu", "softmax", "split_aiv", "spmd", "static_assert", "static_print",
-    "static_range", "system", "tanh", "tensor", "tile", "unroll", "while_", "yield_",
+    "const", "dynamic", "erf", "func_attr", "function", "gelu", "jit", "loop", "max", "min", "parallel", "parse",
+    "pipeline", "pow", "program", "range", "sigmoid", "silu", "softmax", "split_aiv", "spmd", "static_assert",
+    "static_print", "static_range", "system", "tanh", "tensor", "tile", "unroll", "while_", "yield_",
 ]  # fmt: skip
 
 

@@ -12,7 +12,22 @@ from typing import Any
 import numpy as np
 
 from tilewright.errors import DTypeError, OperandError, OutOfBoundsError, ShapeError, SliceError
-from tilewright.ir.dtypes import BF16, BOOL, FP16, FP32, INDEX, INT8, INT32, DType
+from tilewright.ir.dtypes import (
+    BF16,
+    BOOL,
+    FP16,
+    FP32,
+    INDEX,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    UINT8,
+    UINT16,
+    UINT32,
+    UINT64,
+    DType,
+)
 from tilewright.ir.layout import MemorySpace
 from tilewright.ir.op import Array, Level, LoweringContext, Op
 from tilewright.ir.scalar import (
@@ -33,7 +48,7 @@ VEC, MAT, LEFT, RIGHT, ACC = (
     MemorySpace.VEC, MemorySpace.MAT, MemorySpace.LEFT, MemorySpace.RIGHT, MemorySpace.ACC,
 )  # fmt: skip
 FLOATS = (FP32, FP16, BF16)
-INTEGERS = (INT8, INT32)
+INTEGERS = (INT8, INT32, INT16, INT64, UINT8, UINT16, UINT32, UINT64)
 NUMBERS = FLOATS + INTEGERS
 ELEMENTS = (*NUMBERS, BOOL)
 TENSOR, TILE = Level.TENSOR, Level.TILE
@@ -246,6 +261,16 @@ def integer_limits(dtype: DType) -> tuple[int, int]:
     return (
         (-(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1) if dtype.kind == "int" else (0, (1 << dtype.bits) - 1)
     )
+
+
+def saturated(integral: Any, dtype: DType) -> Array:
+    """Integral floats as integers: beyond the limits the limit, which may be no float itself; 0 for NaN."""
+    low, high = integer_limits(dtype)
+    with np.errstate(all="ignore"):
+        inside = (integral > low) & (integral < high)  # a limit that is no float compares as the float next to it
+        exact = np.where(inside, integral, 0).astype(dtype.numpy)
+    limits = np.array([low, high], dtype.numpy)
+    return np.where(integral >= high, limits[1], np.where(integral <= low, limits[0], exact))
 
 
 def filled(shape: Sequence[int], value: Any, dtype: DType) -> Array:

@@ -2,7 +2,7 @@
 
 Rules that hold for all of them:
   - Operands have one dtype, which is the result's. FP16 and BF16 are computed in FP32 and rounded once, half to even.
-  - INT8 and INT32 wrap.
+  - Integers wrap.
   - Tensors have one shape. Tiles have one physical shape; the result is valid where both operands are.
   - In the scalar form (`adds`), the right operand is a scalar of the elements' dtype, or an int literal.
   - `high_precision` is accepted and changes nothing: results are always rounded correctly, as far as NumPy's are.

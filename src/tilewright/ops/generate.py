@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.errors import OperandError
-from tilewright.ir.dtypes import INDEX, INT8, INT32, INT64, UINT32, DType
+from tilewright.ir.dtypes import INDEX, INT32, INT64, UINT32, DType
 from tilewright.ir.expansion import Expansion
 from tilewright.ir.loops import Special
 from tilewright.ir.op import Access, Array, Expanded, Needs, Op, Spelling, Work, attribute, scalars, whole_access
@@ -16,7 +16,7 @@ from tilewright.ir.op import scalar as scalar_field
 from tilewright.ir.scalar import BinaryKind, Scalar, Select, Shape, Value, binary, cast, constant, dtype_of
 from tilewright.ir.types import Type
 from tilewright.ops.common import (
-    FLOATS,
+    NUMBERS,
     TILE,
     VEC,
     array_type,
@@ -73,7 +73,7 @@ class Ci(GenerateOp, name="ci", result_space=VEC):
     shape: Shape = scalars()
     dtype: DType = attribute(default=INT32)
     descending: bool = attribute(default=False)
-    dtypes = (INT32, INT8, *FLOATS)
+    dtypes = NUMBERS
     loops = Special("all")
 
     def stated(self) -> tuple[Shape, DType]:
@@ -112,7 +112,7 @@ class Tri(GenerateOp, name="tri", result_space=VEC):
     valid_shape: Shape | None = scalars(default=None, levels=(TILE,))
     dtype: DType = attribute(default=INT32)
     upper: bool = attribute(default=False)
-    dtypes = (INT32, INT8, *FLOATS)
+    dtypes = NUMBERS
     loops = Special("valid_shape")
 
     def stated(self) -> tuple[Shape, DType]:

@@ -15,8 +15,12 @@ from tilewright.ir.dtypes import DType
 from tilewright.ir.layout import MemorySpace
 from tilewright.ir.loops import Contract, Elementwise, Index, LoopForm, Reduce, Special, Update
 from tilewright.ir.op import Expanded, Field, FromAttribute, Inherit, Level, Op, Spelling, Unsupported, registry
+from tilewright.ops.common import ELEMENTS, INTEGERS, NUMBERS
 
 PAGE = Path(__file__).parents[3] / "docs" / "ops.md"
+
+SETS = {"integers": INTEGERS, "numbers": NUMBERS, "elements": ELEMENTS}
+"""Element types that many operations take."""
 
 COVERAGE = "## Coverage"
 """The heading of the last section, which tests/ops/test_walk.py writes."""
@@ -34,7 +38,8 @@ Columns. *Memories*: what each operand may be in, the preferred one first, and w
 of the result has meaning. *Buffer*: what the result may share: `in place` the buffer of an operand that dies, except
 those named; `writes x` always that of x; `view of x` moves nothing. *PTO*: the instruction; "own code" where the
 backend has a function for it, or what stands there instead of an instruction. Operands in brackets are scratch, which
-the compiler provides.
+the compiler provides. *Dtypes*: `integers` are INT8, INT16, INT32, INT64 and the same as UINT; `numbers` are these,
+FP32, FP16 and BF16; `elements` are numbers and BOOL.
 """
 
 TABLE_HEAD = """\
@@ -121,7 +126,9 @@ def _memories(cls: type[Op]) -> str:
 
 
 def _dtypes(cls: type[Op]) -> str:
-    return _list(cls.dtypes) if cls.dtypes else "any"
+    if not cls.dtypes:
+        return "any"
+    return next((name for name, members in SETS.items() if members == cls.dtypes), _list(cls.dtypes))
 
 
 def _list(dtypes: tuple[DType, ...]) -> str:

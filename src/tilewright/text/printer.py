@@ -37,7 +37,7 @@ def print_program(program: Program, explicit_layout: bool = False) -> str:
     for index, function in enumerate(program.functions):
         if index:
             lines.append("")
-        lines += _FunctionPrinter(program, function, explicit_layout).lines()
+        lines += FunctionPrinter(program, function, explicit_layout).lines()
     if not program.functions:
         lines.append("    pass")
     return "\n".join(lines) + "\n"
@@ -101,7 +101,9 @@ def _is_default(value: object, default: object) -> bool:
     return value is default or (type(value) is type(default) and value == default)
 
 
-class _FunctionPrinter:
+class FunctionPrinter:
+    """The text of one function, line by line."""
+
     def __init__(self, program: Program, function: Function, explicit_layout: bool) -> None:
         self.program = program
         self.function = function

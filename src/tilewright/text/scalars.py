@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from tilewright.ir.buffers import AddressOf, Broadcast, Extern, IfThenElse, Likely, Load, Ramp
 from tilewright.ir.dtypes import BOOL, FP32, INDEX, DType
-from tilewright.ir.scalar import Binary, BinaryKind, Const, Scalar, Select, Unary, UnaryKind, Value
+from tilewright.ir.scalar import Binary, BinaryKind, Const, Expr, Scalar, Select, Unary, UnaryKind, Value
 
 Name = Callable[[Value], str]
 
@@ -74,7 +75,8 @@ def _print(scalar: Scalar, name: Name, context: DType | None) -> tuple[str, int]
         return _binary(scalar, name)
     if isinstance(scalar, Unary):
         return _unary(scalar, name)
-    assert isinstance(scalar, Select)
+    if not isinstance(scalar, Select):
+        return _of_loops(scalar, name), _ATOM
     then, condition, otherwise = (
         _wrapped(part, name, None, _OR) for part in (scalar.then, scalar.condition, scalar.otherwise)
     )
@@ -102,6 +104,13 @@ def _beside(other: Scalar) -> DType | None:
 def _binary(scalar: Binary, name: Name) -> tuple[str, int]:
     kind, lhs, rhs = scalar.kind, scalar.lhs, scalar.rhs
     left, right = _beside(rhs), _beside(lhs)
+    if isinstance(lhs, Const) and isinstance(rhs, int | Const):
+        # Two bare numbers would be computed when they are read.
+        other = _wrapped(rhs, name, right, _ATOM)
+        first = typed_constant(lhs.value, lhs.dtype)
+        if kind in (BinaryKind.MIN, BinaryKind.MAX):
+            return f"pl.{kind.value}({first}, {other})", _ATOM
+        return f"{first} {kind.value} {other}", _BINDS.get(kind, _COMPARE)
     if kind in (BinaryKind.MIN, BinaryKind.MAX):
         return f"pl.{kind.value}({_print(lhs, name, left)[0]}, {_print(rhs, name, right)[0]})", _ATOM
     binds = _BINDS.get(kind, _COMPARE)
@@ -119,3 +128,28 @@ def _unary(scalar: Unary, name: Name) -> tuple[str, int]:
     if scalar.kind is UnaryKind.CAST:
         return f"pl.cast({inside}, pl.{scalar.dtype})", _ATOM
     return f"pl.{scalar.kind.value}({inside})", _ATOM
+
+
+def _of_loops(scalar: Expr, name: Name) -> str:
+    """What only the loop level has."""
+    parts = [_print(child, name, None)[0] for child in scalar.children()]
+    match scalar:
+        case Load():
+            return f"{parts[0]}[{', '.join(parts[1:]) or '()'}]"
+        case Ramp():
+            return f"pl.loop.ramp({', '.join(parts)}, {scalar.lanes})"
+        case Broadcast():
+            return f"pl.loop.broadcast({parts[0]}, {scalar.lanes})"
+        case IfThenElse():
+            return f"pl.loop.if_then_else({', '.join(parts)})"
+        case Likely():
+            return f"pl.loop.likely({parts[0]})"
+        case AddressOf():
+            named = [("offset", scalar.offset), ("extent", scalar.extent)]
+            said = [f"{key}={_print(part, name, None)[0]}" for key, part in named if part is not None]
+            return f"pl.loop.address_of({', '.join([parts[0], *said])})"
+        case Extern():
+            pure = ["pure=True"] if scalar.pure else []
+            return f"pl.loop.extern({', '.join([quoted(scalar.name), *parts, f'dtype=pl.{scalar.dtype}', *pure])})"
+        case _:
+            raise AssertionError(f"unknown expression {type(scalar).__name__}")

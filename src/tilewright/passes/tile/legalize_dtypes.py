@@ -18,11 +18,11 @@ import numpy as np
 
 from tilewright.analysis.casts import cast_chain, holds
 from tilewright.errors import Span, UnsupportedError
-from tilewright.ir.dtypes import BOOL, FP32, DType
+from tilewright.ir.dtypes import BOOL, FP32, INT32, DType
 from tilewright.ir.function import FunctionKind, Program
 from tilewright.ir.loops import Contract, Elementwise, Reduce
 from tilewright.ir.nodes import Block, Let
-from tilewright.ir.op import Kind, Level, Op, is_array, operand_values
+from tilewright.ir.op import Field, Kind, Level, Op, is_array, operand_values
 from tilewright.ir.rewrite import Rewriter, placed_like
 from tilewright.ir.scalar import (
     Binary,
@@ -128,11 +128,16 @@ class _Legalizer(Rewriter):
         self.emit(Let(self.retype(stmt.target, placed_like(view.infer(), made)), view, span=stmt.span))
 
     def truth(self, stmt: Let, source: Value) -> None:
-        """To a mask: a comparison with 0. From a mask: 1 where it holds, else 0."""
+        """To a mask: a comparison with 0. From a mask: 1 where it holds, else 0, of a type that can be filled with."""
         kind = stmt.target.type
         assert isinstance(kind, TileType)
         if kind.dtype is BOOL:
             self.arithmetic(stmt, Cmp(source, constant(0, source.dtype), NOT_EQUAL, span=stmt.span))
+            return
+        if kind.dtype not in self.target.vector_dtypes("fill") and self.target.native_cast(INT32, kind.dtype):
+            number = Value(f"{stmt.target.name}_int32", kind.with_(dtype=INT32), stmt.span)
+            self.truth(Let(number, Cast(source, INT32, span=stmt.span), span=stmt.span), source)
+            self.emit(Let(stmt.target, self.cast_op(self.value(number), kind.dtype, stmt.span), span=stmt.span))
             return
         one, zero = constant(1, kind.dtype), constant(0, kind.dtype)
         fill = Full(kind.shape, kind.dtype, one, kind.view.valid_shape, level=Level.TILE, span=stmt.span)
@@ -191,7 +196,7 @@ class _Legalizer(Rewriter):
             raise self.unsupported(stmt, op, narrow, taken)
         fields: dict[str, object] = {name: self.convert(self.value(v), wide, stmt.span) for name, v in arrays.items()}
         for field, value in operand_values(op):
-            if field.kind is Kind.OPERAND and field.scalar and not is_array(value):
+            if is_number(field, value, dtype):
                 fields[field.name] = widen_scalar(self.scalar(value), dtype, wide)
         new = op.with_operands(self.get).replace(**fields)
         inferred, old = new.infer(), stmt.target.type
@@ -235,6 +240,13 @@ class _Legalizer(Rewriter):
             found=found,
             help="cast the operands to one of these first",
         )
+
+
+def is_number(field: Field, value: Scalar, dtype: DType) -> bool:
+    """Whether the operand is one number of the elements' type, which becomes the wider one with them."""
+    if field.kind is Kind.SCALAR:
+        return not isinstance(value, int) and dtype_of(value) is dtype
+    return field.kind is Kind.OPERAND and field.scalar and not is_array(value)
 
 
 def widen_scalar(scalar: Scalar, narrow: DType, wide: DType) -> Scalar:
