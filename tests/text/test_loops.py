@@ -26,7 +26,7 @@ def main(A: pl.loop.Buffer[[16, n], pl.FP32], Z: pl.loop.Buffer[[], pl.INT32], m
         with pl.loop.block("update", explicit_read_region=[0]):
             pl.loop.where(i < m or not m > 3)
             whole = pl.loop.match(A[i:i + 2, 0:n])
-            row = pl.loop.match(A[i, 0:4], shape=[4], dtype=pl.INT32, space=pl.Mem.Vec)
+            row = pl.loop.match(A[i, 0:4], shape=[4], space=pl.Mem.Vec)
             t = pl.loop.local([4, n], pl.BF16)
             pl.loop.reads(A[i, 0:16], pl.loop.region(A, [m, 0], [m + 1, n]))
             pl.loop.writes(B[i], Z[()])
@@ -44,7 +44,7 @@ LOWERED = """\
 @pl.loop.function
 def main(A: pl.loop.Buffer[[16, 8], pl.FP32], k: pl.Scalar[pl.FP32], h: pl.loop.Handle[pl.FP32]):
     for c in pl.loop.launch("core", 4):
-        for d in pl.loop.launch("lane"):
+        for d in pl.loop.launch("core"):
             B = pl.loop.alias(A, [64], pl.INT32, pl.Mem.Vec, offset=c * 8)
             lanes = pl.loop.ramp(c, -2, 4)
             x = pl.exp(k) * pl.abs(k - 1.0) if c > d else pl.cast(c, pl.FP32)
@@ -130,6 +130,8 @@ def test_statements_know_their_lines() -> None:
         ("for i in range(4): pass", "no loop of the loop level"),
         ("x = pl.loop.extern(3)", "takes the name of a function"),
         ("B = pl.loop.alloc([4])", "an allocation has a shape and a dtype"),
+        ("A[0, 0] = pl.loop.extern('f', dtype=pl.FP32)", "f is not pure"),
+        ("A[0, pl.loop.ramp(0, 1, 4)] = pl.loop.broadcast(1.0, 2)", "vectors of different lanes"),
         ("B = pl.loop.alloc([z], pl.FP32)", "'z' is used before"),
     ],
 )

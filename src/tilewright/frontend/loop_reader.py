@@ -49,6 +49,7 @@ from tilewright.ir.nodes import Block, If, Let, Stmt
 from tilewright.ir.op import Op
 from tilewright.ir.scalar import Scalar, Value
 from tilewright.ir.types import ScalarType, Type
+from tilewright.ir.verify_loops import verify_loops
 
 DECORATOR = "loop.function"
 LOOP_KINDS = {f"loop.{kind.value}": kind for kind in LoopKind}
@@ -152,7 +153,9 @@ class _FunctionReader:
                     params[argument.arg] = self.define(argument.arg, self.type(annotation), argument)
         self.declaring = False
         body = self.block(node.body)
-        return LoopFunction(node.name, tuple(params[a.arg] for a in given), body, span_of(self.file, node))
+        made = LoopFunction(node.name, tuple(params[a.arg] for a in given), body, span_of(self.file, node))
+        verify_loops(made)
+        return made
 
     def error(self, message: str, node: ast.AST, **more: Any) -> LanguageError:
         return LanguageError(message, span=self.context.span(node), **more)
