@@ -104,7 +104,7 @@ class Source:
                 return [
                     f"if {self.number()} < {self.number()}:",
                     *self.body(depth),
-                    f"    {self.pick('break', 'continue')}",
+                    f"    {self.pick('break', 'continue', END[0])}",
                 ]
             case "leave":
                 return [f"if {self.number()} < {self.number()}:", *self.body(depth), f"    {END[0]}"]

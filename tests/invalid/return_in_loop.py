@@ -1,4 +1,4 @@
-"""A kernel is left from inside a loop."""
+"""A kernel is left from inside a loop whose trips have no order."""
 
 import tilewright.language as pl
 from tilewright.ir.dtypes import FP32
@@ -9,7 +9,7 @@ ARGUMENTS = [TensorType((64, 64), FP32)]
 
 @pl.jit
 def kernel(a: pl.Tensor):
-    for i in pl.range(4):
+    for i in pl.parallel(4):
         if a[i, 0] > 0.0:
             return a + 1.0
     return a

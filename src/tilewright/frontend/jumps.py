@@ -96,9 +96,9 @@ def with_one_return(
     body: Sequence[ast.stmt], last: ast.Return | None, file: str
 ) -> tuple[list[ast.stmt], ast.Return | None]:
     """A function's body and its final `return`, where others stood in branches and sections: each gives its values to
-    names, and the last statement returns those. Raises `ReturnError` for one in a loop, and unless all paths return
-    as much."""
-    early = [node for stmt in body for node in _returns(stmt)]
+    names, and the last statement returns those. Raises `ReturnError` unless all paths return as much. Loops have none
+    (`frontend.returns`)."""
+    early = [node for stmt in body for node in returns_of(stmt)]
     if not early:
         return [*body], last
     whole, returns = _Returns(file).block([*body, *([last] if last is not None else [])])
@@ -112,21 +112,21 @@ def with_one_return(
             help="end the kernel with a return as well",
         )
     at = given[-1]
-    names: list[ast.expr] = [_name(f"result.{i}", at) for i in range(counts.pop())]
+    names: list[ast.expr] = [named(f"result.{i}", at) for i in range(counts.pop())]
     if not names:
         return whole, None
     value = names[0] if len(names) == 1 else ast.copy_location(ast.Tuple(names, ast.Load()), at)
     return whole, ast.copy_location(ast.Return(value), at)
 
 
-def _returns(stmt: ast.AST) -> Iterator[ast.Return]:
+def returns_of(stmt: ast.AST) -> Iterator[ast.Return]:
     """The returns of a statement, without those of functions that it defines."""
     if isinstance(stmt, ast.Return):
         yield stmt
     elif not isinstance(stmt, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         for part in ("body", "handlers", "orelse", "finalbody", "cases"):
             for inner in cast("list[ast.AST]", getattr(stmt, part, ())):
-                yield from _returns(inner)
+                yield from returns_of(inner)
 
 
 def _values(node: ast.Return) -> list[ast.expr]:
@@ -169,7 +169,7 @@ class _Rewriter:
             into[:] = [*(stmt for stmt in into if not isinstance(stmt, ast.Pass)), *rest]
             return
         loop.tests = True
-        out.append(ast.copy_location(ast.If(_name(loop.on, last), rest, []), last))
+        out.append(ast.copy_location(ast.If(named(loop.on, last), rest, []), last))
 
     def stmt(self, stmt: ast.stmt, loop: _Loop | None) -> tuple[list[ast.stmt], _End]:
         match stmt:
@@ -180,12 +180,12 @@ class _Rewriter:
             case ast.If():
                 then, first = self.block(stmt.body, loop)
                 otherwise, second = self.block(stmt.orelse, loop)
-                made = _like(stmt, ast.If(stmt.test, then or [_pass(stmt)], otherwise))
+                made = like(stmt, ast.If(stmt.test, then or [_pass(stmt)], otherwise))
                 self.ends[made] = first, second
                 return [made], first if first is second else _End.SOME_JUMP
             case ast.With():
                 inside, end = self.block(stmt.body, loop)
-                made = _like(stmt, ast.With(stmt.items, inside or [_pass(stmt)]))
+                made = like(stmt, ast.With(stmt.items, inside or [_pass(stmt)]))
                 return [made], end
             case _:
                 return [stmt], _End.FALLS
@@ -194,12 +194,12 @@ class _Rewriter:
         word = "break" if isinstance(stmt, ast.Break) else "continue"
         if loop is None:
             raise LanguageError(f"{word} outside of a loop", span=span_of(self.file, stmt), help="remove it")
-        mark = _set(loop.on, ast.Constant(False), stmt)
+        mark = set_name(loop.on, ast.Constant(False), stmt)
         loop.marks.append(mark)
         if word == "continue":
             return [mark]
         loop.breaks = True
-        return [_set(loop.go, ast.Constant(False), stmt), mark]
+        return [set_name(loop.go, ast.Constant(False), stmt), mark]
 
     # --- loops ---
     def loop(self, node: ast.For | ast.While) -> list[ast.stmt]:
@@ -211,7 +211,7 @@ class _Rewriter:
         loop = _Loop(node, f"go.{self.loops}", f"on.{self.loops}")
         body, _ = self.block(node.body, loop)
         if loop.tests:
-            body.insert(0, _set(loop.on, ast.Constant(True), node))
+            body.insert(0, set_name(loop.on, ast.Constant(True), node))
         else:
             marks = {id(mark) for mark in loop.marks}
             body = list(_without(body, marks))
@@ -221,12 +221,12 @@ class _Rewriter:
         path = self.path_of(node.iter.func) if isinstance(node.iter, ast.Call) else None
         self.check(node, loop, path)
         if not loop.breaks:
-            return [_like(node, ast.For(node.target, node.iter, body, []))]
-        start = _set(loop.go, ast.Constant(True), node)
+            return [like(node, ast.For(node.target, node.iter, body, []))]
+        start = set_name(loop.go, ast.Constant(True), node)
         if path == "static_range":
-            whole = _like(node, ast.If(_name(loop.go, node), body, []))
-            return [start, _like(node, ast.For(node.target, node.iter, [whole], []))]
-        made = _like(node, GuardedFor(node.target, node.iter, body, []))
+            whole = like(node, ast.If(named(loop.go, node), body, []))
+            return [start, like(node, ast.For(node.target, node.iter, [whole], []))]
+        made = like(node, GuardedFor(node.target, node.iter, body, []))
         made.guard = loop.go
         return [start, made]
 
@@ -240,12 +240,12 @@ class _Rewriter:
             )
         start: ast.expr = _condition(node.test) if known is None else ast.Constant(True)
         if known is None:
-            again: ast.stmt = _set(loop.go, _condition(node.test), node.test)
+            again: ast.stmt = set_name(loop.go, _condition(node.test), node.test)
             if loop.breaks:
-                again = ast.copy_location(ast.If(_name(loop.go, node), [again], []), node.test)
+                again = ast.copy_location(ast.If(named(loop.go, node), [again], []), node.test)
             body = [*body, again]
-        made = _like(node, ast.While(_name(loop.go, node.test), body, []))
-        return [_set(loop.go, start, node.test), made]
+        made = like(node, ast.While(named(loop.go, node.test), body, []))
+        return [set_name(loop.go, start, node.test), made]
 
     def check(self, node: ast.For, loop: _Loop, path: str | None) -> None:
         """Raises for a jump that its loop has no place for."""
@@ -279,8 +279,8 @@ class _Returns:
         out: list[ast.stmt] = []
         for index, stmt in enumerate(body):
             if isinstance(stmt, ast.Return):
-                return [*out, *(_set(f"result.{i}", value, value) for i, value in enumerate(_values(stmt)))], True
-            inside = next(_returns(stmt), None)
+                return [*out, *(set_name(f"result.{i}", value, value) for i, value in enumerate(_values(stmt)))], True
+            inside = next(returns_of(stmt), None)
             if inside is None:
                 out.append(stmt)
                 continue
@@ -288,17 +288,11 @@ class _Returns:
             if isinstance(stmt, ast.If):
                 then, first = self.block([*stmt.body, *rest])
                 otherwise, second = self.block([*stmt.orelse, *self.copy(rest, inside)])
-                out.append(_like(stmt, ast.If(stmt.test, then or [_pass(stmt)], otherwise)))
+                out.append(like(stmt, ast.If(stmt.test, then or [_pass(stmt)], otherwise)))
                 return out, first and second
             if isinstance(stmt, ast.With):
                 made, returns = self.block([*stmt.body, *rest])
-                return [*out, _like(stmt, ast.With(stmt.items, made))], returns
-            if isinstance(stmt, ast.For | ast.While):
-                raise ReturnError(
-                    "return does not leave a loop",
-                    span=span_of(self.file, inside),
-                    help="leave the loop with break, and return after it",
-                )
+                return [*out, like(stmt, ast.With(stmt.items, made))], returns
             out.append(stmt)
         return out, False
 
@@ -325,7 +319,7 @@ def _without(body: Sequence[ast.stmt], dropped: set[int]) -> Iterator[ast.stmt]:
         yield stmt
 
 
-def _name(name: str, at: ast.AST) -> ast.Name:
+def named(name: str, at: ast.AST) -> ast.Name:
     return ast.copy_location(ast.Name(name, ast.Load()), at)
 
 
@@ -333,12 +327,12 @@ def _pass(at: ast.AST) -> ast.stmt:
     return ast.copy_location(ast.Pass(), at)
 
 
-def _set(name: str, value: ast.expr, at: ast.AST) -> ast.stmt:
+def set_name(name: str, value: ast.expr, at: ast.AST) -> ast.stmt:
     target = ast.copy_location(ast.Name(name, ast.Store()), at)
     if not isinstance(value, Condition):
         ast.copy_location(value, at)
     return ast.copy_location(ast.Assign([target], value), at)
 
 
-def _like(old: ast.stmt, new: S) -> S:
+def like(old: ast.stmt, new: S) -> S:
     return ast.copy_location(new, old)

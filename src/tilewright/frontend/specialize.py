@@ -25,6 +25,7 @@ from tilewright.frontend.jumps import with_one_return, without_jumps
 from tilewright.frontend.limits import check_nesting, guarded
 from tilewright.frontend.liveness import analyse
 from tilewright.frontend.parameters import Parameters
+from tilewright.frontend.returns import without_returns_in_loops
 from tilewright.frontend.scope import hidden_name
 from tilewright.frontend.source import KernelSource
 from tilewright.frontend.statements import read_statements, returned
@@ -174,7 +175,7 @@ def read_function(
     parameters.bind()
     if source.node is not functions.entry:
         context.block_of_caller = parameters.block
-    body, last = _split(source.node.body)
+    body, last = _split(without_returns_in_loops(source.node.body))
     body = without_jumps(body, source.file, lambda node: language_path(node, source.names))
     body, last = with_one_return(body, last, source.file)
     context.facts = analyse(

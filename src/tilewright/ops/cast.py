@@ -57,7 +57,7 @@ def convert(array: Any, dtype: DType, mode: str = "round") -> Array:
     if not floating:
         return rounded(wide, dtype)
     with np.errstate(all="ignore"):
-        exact = wide.astype(np.float64)
+        exact: Any = wide.astype(np.float64)
         integral: Any = MODES[mode][1](exact)
         if mode == "odd":
             even = np.trunc(integral / 2) * 2 == integral
