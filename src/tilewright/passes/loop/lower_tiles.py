@@ -26,7 +26,7 @@ from tilewright.ir.dtypes import BF16, BOOL, FP16, FP32, INDEX, DType
 from tilewright.ir.layout import Pad
 from tilewright.ir.loop_level import Allocate, Loop, LoopFunction, Store
 from tilewright.ir.loops import COLUMN, ROW, Elementwise, Index, Map, Reduce, Update
-from tilewright.ir.nodes import Block, Let
+from tilewright.ir.nodes import Block, Let, Stmt
 from tilewright.ir.op import Kind, Level, Op, is_array
 from tilewright.ir.scalar import (
     BinaryKind,
@@ -126,7 +126,7 @@ class _Lowering:
     def __init__(self, kept: Collection[Value]) -> None:
         self.kept = kept
         self.params: list[Value] = []
-        self.body: list[Allocate | Loop | Store] = []
+        self.body: list[Stmt] = []
         self.buffers: dict[Value, Value] = {}
         """where each tile lies"""
         self.versions: dict[Value, Value] = {}
@@ -279,7 +279,8 @@ class _Lowering:
         self.nest(extents, lambda ix: (Store(out, ix, cast(Load(given, reads(ix)), out.dtype), span=op.span),))
 
     def update(self, op: Op, form: Update, target: Value) -> None:
-        source, tensor = getattr(op, form.source), getattr(op, form.target)
+        source: Value = getattr(op, form.source)
+        tensor: Value = getattr(op, form.target)
         extents = extents_of(source)
         found = affine_map(op, form.map, len(extents))
         assert found is not None

@@ -18,7 +18,7 @@ A loop stays serial where one trip may need what another one does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tilewright.ir.buffers import BufferType, Load
@@ -145,7 +145,7 @@ class _Innermost:
         return self.vectors.nbytes // max(wide(dtype).nbytes for dtype in dtypes)
 
     # --- loops ----------------------------------------------------------------------------------------------------
-    def trip(self, index: Scalar, totals: dict[Value, tuple[Value, Shape]]) -> Block:
+    def trip(self, index: Scalar, totals: Mapping[Value, tuple[Value, Shape]]) -> Block:
         """The body at `index`, with the totals kept elsewhere."""
         iv = self.loop.iv
         body = self.loop.body
