@@ -12,7 +12,7 @@ was stored is not loaded again. Elements that a loop does not move away from are
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from tilewright.codegen.native.arithmetic import Arithmetic
@@ -22,7 +22,7 @@ from tilewright.codegen.native.scope import Place, Scope
 from tilewright.ir.buffers import BufferType, Load, buffer_type
 from tilewright.ir.dtypes import FP32, UINT8, UINT16, UINT32, UINT64
 from tilewright.ir.loop_level import Allocate, Loop, LoopFunction, LoopKind, Store
-from tilewright.ir.nodes import Stmt
+from tilewright.ir.nodes import Stmt, walk
 from tilewright.ir.scalar import (
     Binary,
     BinaryKind,
@@ -52,59 +52,42 @@ def is_register(stmt: Allocate) -> bool:
     return ("registers", True) in stmt.annotations or all(extent == 1 for extent in buffer_type(stmt.buffer).shape)
 
 
-def allocations(function: LoopFunction) -> Iterator[tuple[int, Allocate]]:
-    """The allocations in memory, each with the number of the top statement that it is in, or is."""
-    for number, stmt in enumerate(function.body):
-        for inner in _walk((stmt,)):
-            if isinstance(inner, Allocate) and not is_register(inner):
-                yield number, inner
-
-
-def _walk(block: Iterable[Stmt]) -> Iterator[Stmt]:
-    for stmt in block:
-        yield stmt
-        for inner in stmt.blocks():
-            yield from _walk(inner)
-
-
 def scratch_plan(function: LoopFunction) -> tuple[dict[Value, int], int]:
-    """Where each allocation lies in scratch memory, and how many bytes there are. What is used at the top level by
-    statements that do not overlap shares its place."""
-    last: dict[Value, int] = {}
+    """Where each allocation lies in scratch memory, and how many bytes there are. Two that are used by different
+    statements of the function's body, one all before the other, may share their place."""
+    uses: dict[Value, list[int]] = {}
     for number, stmt in enumerate(function.body):
         for access in accesses_in(stmt):
-            last[access.buffer] = number
-    live: list[tuple[int, int, int]] = []
+            uses.setdefault(access.buffer, []).append(number)
+    placed: list[tuple[int, int, list[int]]] = []
     offsets: dict[Value, int] = {}
-    total = 0
-    for number, stmt in allocations(function):
-        kind = buffer_type(stmt.buffer)
-        needed = kind.dtype.nbytes
-        for extent in kind.shape:
-            assert isinstance(extent, int)
-            needed *= extent
-        needed = -(-needed // ALIGNMENT) * ALIGNMENT
-        first = min((n for n, s in enumerate(function.body) if _touches(s, stmt.buffer)), default=number)
-        live = [entry for entry in live if entry[2] >= first]
+    for stmt in walk(function.body):
+        if not isinstance(stmt, Allocate) or is_register(stmt) or stmt.buffer not in uses:
+            continue
+        needed, own = _bytes_of(stmt.buffer), uses[stmt.buffer]
         offset = 0
-        for begin, end, _ in sorted(live):
-            if begin - offset >= needed:
-                break
-            offset = max(offset, end)
+        for begin, end, others in sorted(placed, key=lambda entry: entry[:2]):
+            together = own[0] <= others[-1] and others[0] <= own[-1]
+            if together and begin - offset < needed:
+                offset = max(offset, end)
         offsets[stmt.buffer] = offset
-        live.append((offset, offset + needed, last.get(stmt.buffer, number)))
-        total = max(total, offset + needed)
-    return offsets, total
+        placed.append((offset, offset + needed, own))
+    return offsets, max((end for _, end, _ in placed), default=0)
 
 
-def _touches(stmt: Stmt, buffer: Value) -> bool:
-    return any(access.buffer is buffer for access in accesses_in(stmt))
+def _bytes_of(buffer: Value) -> int:
+    kind = buffer_type(buffer)
+    needed = kind.dtype.nbytes
+    for extent in kind.shape:
+        assert isinstance(extent, int)
+        needed *= extent
+    return -(-needed // ALIGNMENT) * ALIGNMENT
 
 
 def scalars_of(function: LoopFunction) -> list[Value]:
     """The numbers that the loops read: bounds, parts of indices, operands."""
     found: dict[Value, None] = {}
-    for stmt in _walk(function.body):
+    for stmt in walk(function.body):
         if isinstance(stmt, Loop):
             found.update(dict.fromkeys(stmt.uses()))
         elif isinstance(stmt, Store):
@@ -177,10 +160,10 @@ class LoopEmitter:
     # --- loops ----------------------------------------------------------------------------------------------------
     def loop(self, stmt: Loop, at: Lanes) -> None:
         start, stop, step = self.scope.indices((stmt.start, stmt.stop, stmt.step))
-        leaf = not any(isinstance(inner, Loop) and inner.kind is LoopKind.SERIAL for inner in _walk(stmt.body))
+        leaf = not any(isinstance(inner, Loop) and inner.kind is LoopKind.SERIAL for inner in walk(stmt.body))
         if leaf:
             self.enter(stmt)
-        written = {s.buffer for s in _walk(stmt.body) if isinstance(s, Store)}
+        written = {s.buffer for s in walk(stmt.body) if isinstance(s, Store)}
         carried = [key for key in self.registers if key[0] in written]
         given = [(self.type(key), self.registers[key][0]) for key in carried]
 
@@ -237,8 +220,8 @@ class LoopEmitter:
     # --- addresses ------------------------------------------------------------------------------------------------
     def enter(self, loop: Loop) -> None:
         """Before an innermost loop: where each of its accesses begins."""
-        variables = {loop.iv} | {inner.iv for inner in _walk(loop.body) if isinstance(inner, Loop)}
-        touched = [access for stmt in _walk((loop,)) if isinstance(stmt, Store) for access in accesses_in(stmt)]
+        variables = {loop.iv} | {inner.iv for inner in walk(loop.body) if isinstance(inner, Loop)}
+        touched = [access for stmt in walk((loop,)) if isinstance(stmt, Store) for access in accesses_in(stmt)]
         written = {self.classes.get(access.buffer, access.buffer) for access in touched if access.writes}
         runs = isinstance(loop.start, int) and isinstance(loop.stop, int) and loop.start < loop.stop
         for access in touched:
