@@ -260,14 +260,17 @@ class _Machine:
         env: Environment = {}
         for tile, region in stmt.bindings:
             view, box = self.region(region, "read")
-            env[tile] = Data(view.array[box].copy(), np.asarray(view.defined[box].all(axis=-1)))
+            rank = len(getattr(tile.type, "shape", ()))
+            array, defined = view.array[box], np.asarray(view.defined[box].all(axis=-1))
+            shape = array.shape[array.ndim - rank :]
+            env[tile] = Data(array.reshape(shape).copy(), defined.reshape(shape))
         kind = stmt.op.infer()
         result = _Operations(self).op(stmt.op, kind, env)
         if stmt.result is None:
             return
         view, box = self.region(stmt.result, "written")
         data = result if isinstance(result, Data) else Data(np.asarray(result), np.asarray(True))
-        crop = tuple(slice(0, part.stop - part.start) for part in box) if data.array.ndim else ()
+        crop = tuple(slice(0, part.stop - part.start) for part in box[len(box) - data.array.ndim :])
         array, defined = data.array[crop], data.defined[crop]
         if view.memory.parameter and not defined.all():
             raise UndefinedReadError(

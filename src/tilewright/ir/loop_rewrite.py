@@ -127,6 +127,17 @@ def _mapped(part: Any, change: Callable[[Scalar], Scalar]) -> Any:
     return part
 
 
+def rebuilt(scalar: Scalar, change: Callable[[Expr], Scalar]) -> Scalar:
+    """`scalar` with `change` made to each expression in it, the inner ones first; the same object without a change."""
+    if isinstance(scalar, int):
+        return scalar
+    old = scalar.children()
+    new = tuple(rebuilt(child, change) for child in old)
+    same = all(a is b for a, b in zip(old, new, strict=True))
+    made = scalar if same else scalar.with_children(new)
+    return made if isinstance(made, int) else change(made)
+
+
 def clone_loops(block: Block, env: dict[Value, Scalar]) -> Block:
     """A copy of `block` in which every value defined inside is new. `env` maps values from outside to what stands for
     them, and receives the copies."""

@@ -19,7 +19,8 @@ Blocks
   - A region names a buffer that is known there, with an offset and an extent per dimension; a matched buffer has the
     dtype and the extents of its region, leading ones of 1 left out. Annotations name regions, and dimensions, that
     exist.
-  - A thread loop names its threads, no other loop does. Some launch says how many threads of a name there are.
+  - A thread loop names its threads, no other loop does, and runs from 0 by 1. Some launch says how many
+    threads of a name there are.
 """
 
 from __future__ import annotations
@@ -180,6 +181,8 @@ class _Verifier:
                 said = "a thread loop names its threads, and no other loop does"
                 there = f"{stmt.kind.value}, thread {stmt.thread!r}"
                 self.require(bool(stmt.thread) is threads, said, 'such as pl.loop.thread("core", 0, 4)', there)
+                runs = not threads or (stmt.start == 0 and stmt.step == 1)
+                self.require(runs, "a thread loop counts its threads", "a start of 0, a step of 1")
                 self.block(stmt.body, (stmt.iv,))
             case Launch():
                 if stmt.extent is not None:
@@ -278,8 +281,10 @@ class _Verifier:
         for tile, region in stmt.bindings:
             self.region(region)
             rank = len(getattr(tile.type, "shape", ()))
+            dropped = len(region.extents) - rank
+            fits = dropped >= 0 and all(extent == 1 for extent in region.extents[:dropped])
             wrong = f"the region of {tile.name!r} has another rank than the tile"
-            self.require(len(region.offsets) == rank, wrong, str(rank), str(len(region.offsets)))
+            self.require(fits, wrong, f"{rank}, and before those extents of 1", str(len(region.extents)))
         if stmt.result is not None:
             self.region(stmt.result)
         for value in stmt.op.uses():
