@@ -103,6 +103,20 @@ class Builder:
         self.jump(after)
         self.start(after)
 
+    def either(self, condition: str, kind: str, then: Callable[[], str], otherwise: Callable[[], str]) -> str:
+        """The value that `then` emits where `condition`, an i1, holds, else the one that `otherwise` does."""
+        labels = self.label("then"), self.label("else")
+        after = self.label("after")
+        self.branch(condition, *labels)
+        values: list[str] = []
+        for label, emit in zip(labels, (then, otherwise), strict=True):
+            self.start(label)
+            value = emit()
+            values.append(f"[ {value}, %{self.block} ]")
+            self.jump(after)
+        self.start(after)
+        return self.value(f"phi {kind} {', '.join(values)}")
+
     def loop(self, start: Index, stop: Index, step: Index, body: Callable[[str], object]) -> None:
         """``for i in range(start, stop, step): body(i)``, upwards."""
 

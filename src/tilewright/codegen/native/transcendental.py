@@ -25,6 +25,8 @@ _LN2_HIGH, _LN2_LOW = 355 / 512, -2.12194440e-4
 _LOG2_E = 1.4426950408889634
 _TO_INTEGER = 1.5 * 2**23
 """Added to a small float it leaves the nearest integer in the low bits, half to even."""
+_PLAIN = 87.0
+"""Below it in magnitude e ** x is a normal number, and its exponent one that a shift makes."""
 _SQRT_HALF_BITS = 0x3F3504F3
 
 
@@ -52,21 +54,41 @@ def _clamped(at: Lanes, x: str, low: float, high: float) -> str:
 
 def exponential(at: Lanes, x: str) -> str:
     """e ** x, at most 2 ulp off; exact at 0 and the infinities, NaN of NaN."""
-    x = _clamped(at, x, -104.5, 89.0)
+    if at.processor.has_avx512 and at.lanes == 16:
+        return _scaled(at, *_power(at, _clamped(at, x, -104.5, 89.0)))
+    # Where every lane's result is a normal number, which is nearly always, its exponent is a sum of integers.
+    kind = at.type("float")
+    test = at.b.value(f"fcmp olt {kind} {at.intrinsic('fabs', 'float', x)}, {at.fconst(_PLAIN)}")
+    if at.lanes > 1:
+        bits = at.b.value(f"bitcast <{at.lanes} x i1> {test} to i{at.lanes}")
+        test = at.b.value(f"icmp eq i{at.lanes} {bits}, -1")
+
+    def plain() -> str:
+        power, shifted = _power(at, x)
+        moved = at.binary("shl", "i32", shifted, at.const("i32", 23))
+        total = at.binary("add", "i32", at.convert("bitcast", "float", power, "i32"), moved)
+        return at.convert("bitcast", "i32", total, "float")
+
+    def any_number() -> str:
+        return _scaled(at, *_power(at, _clamped(at, x, -104.5, 89.0)))
+
+    return at.b.either(test, kind, plain, any_number)
+
+
+def _power(at: Lanes, x: str) -> tuple[str, str]:
+    """``2 ** f`` and an integer whose low bits are n, where ``n + f`` is x / ln 2."""
     shifted = fused(at, x, at.fconst(_LOG2_E), at.fconst(_TO_INTEGER))
     n = at.binary("fsub", "float", shifted, at.fconst(_TO_INTEGER))
     r = fused(at, n, at.fconst(-_LN2_HIGH), x)
     r = fused(at, n, at.fconst(-_LN2_LOW), r)
     square = at.binary("fmul", "float", r, r)
     power = fused(at, _polynomial(at, _EXP, r), square, r)
-    power = at.binary("fadd", "float", power, at.fconst(1.0))
-    exponent = at.convert("bitcast", "float", shifted, "i32")
-    exponent = at.binary("sub", "i32", exponent, at.const("i32", 0x4B400000))
-    return _scaled(at, power, exponent)
+    return at.binary("fadd", "float", power, at.fconst(1.0)), at.convert("bitcast", "float", shifted, "i32")
 
 
-def _scaled(at: Lanes, value: str, exponent: str) -> str:
-    """``value * 2**exponent``, rounded once where it becomes denormal."""
+def _scaled(at: Lanes, value: str, shifted: str) -> str:
+    """``value * 2**n``, rounded once where it becomes denormal; n is in the low bits of `shifted`."""
+    exponent = at.binary("sub", "i32", shifted, at.const("i32", 0x4B400000))
     if at.processor.has_avx512 and at.lanes == 16:
         kind = at.type("float")
         return at.b.call(
