@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 import tilewright.language as pl
+from tilewright.analysis.cores import cores_of
 from tilewright.codegen.pto.emulate import launch
 from tilewright.codegen.pto.writer import emit_pto
+from tilewright.errors import LanguageError
 from tilewright.targets import load_target
 
 CHIPS = ("ascend910b", "ascend950")
@@ -109,3 +111,69 @@ def test_a_loop_that_only_a_return_ends() -> None:
     wanted = np.zeros_like(a)
     wanted[:, 0] = a[:, 0] + 1
     np.testing.assert_array_equal(everywhere(endless, a, np.zeros_like(a)), wanted)
+
+
+# --- tuples -----------------------------------------------------------------------------------------------------------
+@pl.jit
+def turned(a: pl.Tensor, n: pl.Scalar[pl.INDEX], out: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        x = pl.load(a, [0, 0], [2, 8])
+        state = ((x, x * 2.0), 0)
+        for i in pl.range(n):
+            (p, q), count = state
+            state = ((q, p + 1.0), count + i)
+        if state[1] > 2:
+            last = (state[0][0], state[0][1] * 10.0)
+        else:
+            last = state[0]
+        out = pl.store(last[0] + last[1], [0, 0], out)
+    return out
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 6])
+def test_a_tuple_goes_through_loops_and_branches(n: int) -> None:
+    """Its elements do, a tuple inside it and a number too."""
+    a = rows_of(1, -2)
+    p, q, count = a, a * 2, 0
+    for i in range(n):
+        p, q, count = q, p + 1, count + i
+    wanted = p + (q * 10 if count > 2 else q)
+    np.testing.assert_array_equal(everywhere(turned, a, n, np.zeros_like(a)), wanted)
+
+
+@pl.jit
+def shrinking(a: pl.Tensor, out: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        pair = (pl.load(a, [0, 0], [2, 8]), 1)
+        for _ in pl.range(2):
+            pair = (pair[0] + 1.0,)
+        out = pl.store(pair[0], [0, 0], out)
+    return out
+
+
+def test_a_tuple_that_becomes_shorter_is_refused() -> None:
+    a = rows_of(1, 2)
+    with pytest.raises(LanguageError, match="'pair' is another kind of thing after a trip of the loop"):
+        shrinking.reference(a, np.zeros_like(a))
+
+
+# --- numbers on chip --------------------------------------------------------------------------------------------------
+@pl.jit
+def backwards(a: pl.Tensor, out: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        rows = pl.array.create(4, pl.INDEX)
+        for i in pl.range(4):
+            rows[i] = 3 - i
+        for i in pl.range(4):
+            row = pl.load(a, [rows[i], 0], [1, 8])
+            out = pl.store(row, [i, 0], out)
+    return out
+
+
+def test_an_array_of_indices_says_where_rows_are() -> None:
+    """The rows are loaded by the core that keeps the array, though the other one would copy them sooner."""
+    a = rows_of(1, 2, 3, 4)
+    np.testing.assert_array_equal(everywhere(backwards, a, np.zeros_like(a)), a[::-1])
+    program = backwards.lower(a, np.zeros_like(a), target="ascend910b")
+    target = load_target("ascend910b")
+    assert [cores_of(f, target) for f in program.functions if cores_of(f, target)] == [{"vector"}]

@@ -28,8 +28,8 @@ HEAD = f"""import tilewright.language as pl
 @pl.jit
 def f(a: {TENSOR}, b: {TENSOR}, w: pl.InOut[{TENSOR}], out: pl.Out[{TENSOR}]):
 """
-START = ("out[:] = a", "x = a", "y = b + 1.0", "z = out", "s = 0", "t = 1")
-END = ("return x + 0, y + z, s, t",)
+START = ("out[:] = a", "x = a", "y = b + 1.0", "z = out", "s = 0", "t = 1", "q = (b - 1.0, 2)")
+END = ("return x + 0, y + z, s, t, q[0] + 0.0, q[1]",)
 
 EXAMPLES = 150 * int(os.environ.get("TILEWRIGHT_PROPERTIES", "1"))
 """Programs drawn in one run."""
@@ -51,10 +51,10 @@ class Source:
         return self.draw(st.sampled_from(options))
 
     def array(self) -> str:
-        return self.pick("a", "b", *TENSORS)
+        return self.pick("a", "b", "q[0]", *TENSORS)
 
     def number(self) -> str:
-        return self.pick(*INTS, "i", "0", "1", "2", "3")
+        return self.pick(*INTS, "i", "q[1]", "0", "1", "2", "3")
 
     def expression(self) -> str:
         form = self.pick("{0}", "{0} + {1}", "pl.minimum({0} - {1}, b)", "pl.minimum({0}, 2.0)", "{0} + 1", "{0} - 2")
@@ -66,6 +66,7 @@ class Source:
             self.pick(
                 f"{self.pick('x', 'y', 'z')} = {self.expression()}",
                 f"{self.pick(*INTS)} = ({number} + {self.number()}) % 5",
+                f"q = ({self.expression()}, ({number} + 1) % 4)",
                 f"{target}[:] = {self.array()} + 1.0",
                 f"{target}[{number} % 3 : {number} % 3 + 2, :] = b[0:2, :]",
                 f"{target}[1, {number} % 4] = a[1, {self.number()} % 4]",

@@ -2,8 +2,9 @@
 
 A class of tied values that leaves a choice takes the space that costs the fewest cycles: the routes from its producers
 and to its consumers, each weighted by the trips of the loops around it. Ties go to fewer bytes through DDR, then fewer
-moves, then the space's name, so that the order of the program decides nothing. A consumer that wants a tile elsewhere
-is served by a move, or by a second load where the tile came from DDR, the tensor is unchanged and that is cheaper.
+moves, then the space's name, so that the order of the program decides nothing. A space of a kind of core that nothing
+else in the function needs is taken last. A consumer that wants a tile elsewhere is served by a move, or by a second
+load where the tile came from DDR, the tensor is unchanged and that is cheaper.
 """
 
 from __future__ import annotations
@@ -113,6 +114,8 @@ class _Planner:
         self.members: dict[Value, list[Value]] = {}
         self.reading: dict[Value, list[Demand]] = {}
         self.towards: dict[Value, list[Demand]] = {}
+        self.cores: set[str] = set()
+        """the kinds of core of the tiles that have no choice"""
 
     def run(self) -> SpacePlan:
         c = self.c
@@ -128,6 +131,7 @@ class _Planner:
             fixed = c.fixed(root)
             if fixed is not None:
                 self.home[root] = fixed
+        self.cores = {core for space in self.home.values() if (core := self.target.core_of_space(space)) is not None}
         for root in reversed(list(self.members)):  # consumers first: demand flows backward
             if root not in self.home:
                 self.home[root] = self.choose(root)
@@ -142,7 +146,7 @@ class _Planner:
         general = tuple(space for space in domain if space not in NARROW) or domain
         priced = sorted(
             ((self.price(root, space), *self.standing(root, space), space.value, space) for space in general),
-            key=lambda entry: entry[:-1],
+            key=lambda entry: (self.is_another_core(entry[-1], entry[0]), *entry[:-1]),
         )
         best = priced[0][-1]
         possible = [(space.value, price[0]) for price, *_, space in priced if price[0] < UNFIT]
@@ -150,6 +154,12 @@ class _Planner:
             shown = ", ".join(f"{name} {cycles:.0f}" for name, cycles in possible)
             self.plan.choices.append(f"{self.members[root][0].name} in {best.value}: cycles {shown}")
         return best
+
+    def is_another_core(self, space: MemorySpace, price: Price) -> int:
+        """1 for a space that brings in a kind of core which nothing else here needs: two kinds are a kernel each, or
+        wait for each other, which no cheaper route makes up for. 2 for one that is impossible."""
+        core = self.target.core_of_space(space)
+        return 2 if price[0] >= UNFIT else int(bool(self.cores) and core is not None and core not in self.cores)
 
     def read(self, root: Value) -> bool:
         return bool(self.reading.get(root) or self.towards.get(root))

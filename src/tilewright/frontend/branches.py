@@ -75,14 +75,13 @@ def _join(context: Context, node: ast.stmt, head: Any, arms: tuple[Arm, ...]) ->
     facts, span = context.facts[node], context.span(node)
     results, columns = _explicit(context, arms, span)
     explicit = {result.name for result in results}
-    joined: dict[tuple[object, ...], Value] = dict(zip(columns, results, strict=True))
     made = {value for arm in arms for stmt in arm.statements for value in stmt.defs()}
+    joiner = _Joiner(context, facts, span, made, results, columns, dict(zip(columns, results, strict=True)))
     names = list(dict.fromkeys(name for arm in arms for name in arm.bound if name not in explicit))
     for name in names:
         before = context.scope.get(name)
         values = tuple(arm.bound.get(name, before) for arm in arms)
-        binding = _merge(context, name, values, facts, span, made, joined, results, columns)
-        context.scope.set(name, binding)
+        context.scope.set(name, joiner.binding(name, values))
     for result in results[: len(explicit)]:
         context.scope.set(result.name, result)
     for arm in arms:
@@ -152,54 +151,68 @@ def _same(name: str, required: Type, found: Type, span: Span) -> None:
         )
 
 
-def _merge(
-    context: Context,
-    name: str,
-    values: tuple[object, ...],
-    facts: LoopFacts,
-    span: Span,
-    made: set[Value],
-    joined: dict[tuple[object, ...], Value],
-    results: list[Value],
-    columns: list[tuple[Scalar, ...]],
-) -> object:
-    """What `name` stands for after the arms bound it to `values`."""
-    if any(isinstance(value, Missing | Undefined) for value in values):
-        if all(isinstance(value, Missing | Undefined) for value in values):
+@dataclass(slots=True)
+class _Joiner:
+    """What names stand for after the arms of one statement, which hands out `results`, one for each of `columns`."""
+
+    context: Context
+    facts: LoopFacts
+    span: Span
+    made: set[Value]
+    """what the arms define"""
+    results: list[Value]
+    columns: list[tuple[Scalar, ...]]
+    joined: dict[tuple[object, ...], Value]
+
+    def binding(self, name: str, values: tuple[object, ...]) -> object:
+        """What `name` stands for after the arms bound it to `values`."""
+        if any(isinstance(value, Missing | Undefined) for value in values):
+            if all(isinstance(value, Missing | Undefined) for value in values):
+                return values[0]
+            return Undefined("is assigned on one path only", self.span)
+        if not is_hidden(name) and name in self.facts.assigned and name not in self.facts.live:
+            return Undefined("is not kept after this statement", self.span)
+        return self.one(name, values)
+
+    def one(self, name: str, values: tuple[object, ...]) -> object:
+        """One binding for all arms; of tuples of one length, element by element."""
+        if all(value is values[0] for value in values) and not _made_in(values[0], self.made):
             return values[0]
-        return Undefined("is assigned on one path only", span)
-    if not is_hidden(name) and name in facts.assigned and name not in facts.live:
-        return Undefined("is not kept after this statement", span)
-    inside = len(values) == 1
-    if all(value is values[0] for value in values) and not _made_in(values[0], made):
-        return values[0]
-    scalars = [as_scalar(as_one(value)) if not is_array(value) else cast("Scalar", value) for value in values]
-    known = not any(isinstance(scalar, Value) or hasattr(scalar, "children") for scalar in scalars)
-    if any(scalar is None for scalar in scalars) or (known and len({repr(v) for v in values}) == 1):
-        if len({repr(v) for v in values}) == 1 or inside:
-            return _unmergeable(name, values[0], span) if inside and _holds_values(values[0]) else values[0]
-        raise LanguageError(
-            f"{name!r} is two things that do not join",
-            span=span,
-            found=" and ".join(describe(value) for value in values),
-            help="use two names",
-        )
-    column = cast("tuple[Scalar, ...]", tuple(scalars))
-    for value in column:
-        if isinstance(value, Value) and value not in made:
-            context.scope.versions.check_read(value, name.lstrip("%"), span)
-    if column in joined:
-        return joined[column]
-    type = type_of(column[0])
-    for value in column[1:]:
-        _same(name.lstrip("%"), type, type_of(value), span)
-    first = column[0]
-    shown = first.name if is_hidden(name) and isinstance(first, Value) else name.lstrip("%")
-    result = _result(context, shown, type, column, span)
-    results.append(result)
-    columns.append(column)
-    joined[column] = result
-    return result
+        items = [as_one(value) for value in values]
+        if all(isinstance(item, tuple) for item in items):
+            rows = cast("list[tuple[object, ...]]", items)
+            if len({len(row) for row in rows}) == 1:
+                return tuple(self.one(f"{name}_{i}", column) for i, column in enumerate(zip(*rows, strict=True)))
+        scalars = [cast("Scalar", item) if is_array(item) else as_scalar(item) for item in items]
+        known = not any(isinstance(scalar, Value) or hasattr(scalar, "children") for scalar in scalars)
+        if any(scalar is None for scalar in scalars) or (known and len({repr(v) for v in values}) == 1):
+            if len({repr(v) for v in values}) == 1:
+                return values[0]
+            raise LanguageError(
+                f"{name!r} is two things that do not join",
+                span=self.span,
+                found=" and ".join(describe(value) for value in values),
+                help="use two names",
+            )
+        return self.result(name, cast("tuple[Scalar, ...]", tuple(scalars)))
+
+    def result(self, name: str, column: tuple[Scalar, ...]) -> Value:
+        """The result that hands out `column`."""
+        for value in column:
+            if isinstance(value, Value) and value not in self.made:
+                self.context.scope.versions.check_read(value, name.lstrip("%"), self.span)
+        if column in self.joined:
+            return self.joined[column]
+        type = type_of(column[0])
+        for value in column[1:]:
+            _same(name.lstrip("%"), type, type_of(value), self.span)
+        first = column[0]
+        shown = first.name if is_hidden(name) and isinstance(first, Value) else name.lstrip("%")
+        result = _result(self.context, shown, type, column, self.span)
+        self.results.append(result)
+        self.columns.append(column)
+        self.joined[column] = result
+        return result
 
 
 def _made_in(binding: object, made: set[Value]) -> bool:
@@ -207,14 +220,3 @@ def _made_in(binding: object, made: set[Value]) -> bool:
     if isinstance(binding, tuple):
         return any(_made_in(item, made) for item in cast("tuple[object, ...]", binding))
     return isinstance(binding, Expr) and any(value in made for value in values_in(binding))
-
-
-def _holds_values(binding: object) -> bool:
-    """Whether a tuple holds something that is not known when reading."""
-    if isinstance(binding, tuple):
-        return any(_holds_values(item) for item in cast("tuple[object, ...]", binding))
-    return is_array(binding) or hasattr(binding, "children")
-
-
-def _unmergeable(name: str, value: object, span: Span) -> Undefined:
-    return Undefined("is a tuple made inside this block", span, "give each of its elements a name")

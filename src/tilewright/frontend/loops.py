@@ -28,6 +28,7 @@ from tilewright.frontend.operations import Arguments
 from tilewright.frontend.options import section_options
 from tilewright.frontend.ranges import KINDS, bounds, split_condition, stage_of, targets, while_targets
 from tilewright.frontend.scope import is_hidden
+from tilewright.frontend.tuples import forget, gather, leaves, spread, taken_apart
 from tilewright.frontend.versions import End
 from tilewright.ir.dtypes import INDEX
 from tilewright.ir.nodes import UNBOUNDED, Block, For, LoopKind, Yield
@@ -123,13 +124,15 @@ def read_loop(context: Context, node: Loop, head: Head) -> None:
     """A loop, with what it carries."""
     span, facts = context.span(node), context.facts[node]
     iv = Value(head.variable.rstrip("."), ScalarType(INDEX), context.span(_first(node)))
-    carried = head.explicit + _carried_by_name(context, node, head)
+    tuples = _tuples(context, node, head)
+    carried = head.explicit + _carried_by_name(context, node, head, tuples)
     carried, guard = _with_guard(context, node, head, carried)
     outer, context.pending = context.pending, None
     context.scope.open()
     clock = context.scope.versions.clock
     for item in carried:
         _enter(context, item, item.names[0] in facts.written, span)
+    gather(context, tuples)
     context.scope.set(head.variable, iv)
     context.carried |= {item.arg for item in carried}
     grid = context.grid
@@ -137,6 +140,7 @@ def read_loop(context: Context, node: Loop, head: Head) -> None:
     body = context.collect(head.body, lambda: _ask_again(context, head, guard))
     context.grid = grid
     pending, context.pending = context.pending, outer
+    spread(context, tuples, span)
     yields, names, types = yielded(context, carried, pending, span)
     bound, ended = context.scope.close()
     for item in carried:
@@ -162,7 +166,10 @@ def read_loop(context: Context, node: Loop, head: Head) -> None:
     given = cast("Yield", block[-1]).values
     _check_shared(context, carried, given, ended, clock, span)
     _bind_results(context, carried, results, given, span)
+    gather(context, tuples)
+    forget(context, tuples)
     handed = {name for item in carried for name in item.names if not item.explicit} | {r.name for r in results}
+    handed |= tuples.keys()
     left = {name: after for name, after in bound.items() if name not in handed and after not in unchanged}
     _leave(context, node, head.variable, left)
 
@@ -324,19 +331,31 @@ def _argument(context: Context, name: str, init: Scalar) -> Value:
     return arg
 
 
-def _carried_by_name(context: Context, node: Loop, head: Head) -> list[Carried]:
+def _tuples(context: Context, node: Loop, head: Head) -> dict[str, object]:
+    """The tuples that the body re-binds, and that are read in the next trip or after the loop."""
+    facts, skip = context.facts[node], _named(node, head)
+    again = [name for name in facts.assigned if name not in skip and (name in facts.exposed or name in facts.live)]
+    return taken_apart(context, again)
+
+
+def _named(node: Loop, head: Head) -> set[str]:
+    """The names that the loop itself binds."""
+    return {head.variable, *(item.names[0] for item in head.explicit), *yield_targets(node.body)}
+
+
+def _carried_by_name(context: Context, node: Loop, head: Head, tuples: dict[str, object]) -> list[Carried]:
     """What the body re-binds, and is read in the next trip or after the loop; every name of a tensor it writes."""
-    explicit = (item.names[0] for item in head.explicit)
-    facts, skip = context.facts[node], {head.variable, *explicit, *yield_targets(node.body)}
+    facts, skip = context.facts[node], _named(node, head)
     found: list[Carried] = []
     seen: set[str] = set()
-    for name in facts.assigned:
+    elements = dict.fromkeys(leaves(tuples))
+    for name in [*facts.assigned, *elements]:
         binding = as_one(context.scope.get(name))
         if name in skip or name in seen or isinstance(binding, Missing | Undefined):
             continue
         aliases = _written_names(context, name, binding, facts, skip)
         needed = any(is_hidden(alias) or alias in facts.live or alias in facts.exposed for alias in aliases)
-        needed = needed or any(alias not in facts.assigned for alias in aliases)
+        needed = needed or name in elements or any(alias not in facts.assigned for alias in aliases)
         init = cast("Scalar", binding) if is_array(binding) else as_scalar(binding)
         if not needed or init is None:
             continue

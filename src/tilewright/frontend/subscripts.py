@@ -93,13 +93,20 @@ def _item(context: Context, owner: tuple[object, ...], node: ast.Subscript) -> o
         index = context.evaluate(node.slice)
         if isinstance(index, int):
             if -len(owner) <= index < len(owner):
-                return owner[index]
+                return _read(context, owner[index], node)
             raise SliceError(f"index {index} is outside a tuple of {len(owner)}", span=context.span(node.slice))
     raise SliceError(
         "the index of a tuple must be known when the kernel is compiled",
         span=context.span(node.slice),
         found=context.text(node.slice),
     )
+
+
+def _read(context: Context, item: object, node: ast.Subscript) -> object:
+    """An element of a tuple, which stays what it was when its tensor is written under another name."""
+    if isinstance(item, Value) and isinstance(item.type, TensorType):
+        context.scope.versions.check_read(item, context.text(node), context.span(node))
+    return item
 
 
 # --- the box ------------------------------------------------------------------------------------------------------
