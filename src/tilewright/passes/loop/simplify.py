@@ -9,8 +9,9 @@ After:   for i in pl.loop.serial(0, 16):
              A[2] = 1.0
 
 Loops without trips, branches that are never taken and blocks whose predicate never holds are gone; a branch that is
-always taken is its arm; a scalar named for a constant or another name is that. Ranges come from loop bounds, names and
-the conditions around. What an undefined element or an access out of bounds would do where it is reached stays.
+always taken is its arm; a scalar named for a constant or another name is that, and so is the variable of one trip.
+Ranges come from loop bounds, names and the conditions around. What an undefined element or an access out of bounds
+would do where it is reached stays.
 """
 
 from __future__ import annotations
@@ -116,6 +117,8 @@ class _Simplifier(LoopRewriter):
                 return
             trips = trip_range(made.start, made.stop, made.step, self.facts)
         self.ranges[made.iv] = trips
+        if trips[0] is not None and trips[0] == trips[1]:
+            self.env[made.iv] = trips[0]
         inner = self.inside(made)
         if inner.body or isinstance(inner, Launch):
             self.emit(inner)
