@@ -142,7 +142,8 @@ def explain(
     subject = open_subject(file)
     program = subject.program(build_arguments(subject, args or [], 0))
     machine = tuned_target(program, load_target(target))
-    found = report.explain_tiles(program, machine) if tiles else report.explain(program, machine)
+    say_how = report.explain_tiles if tiles else report.explain
+    found = say_how(program, machine, subject.forward)
     if as_json:
         show_json(found.to_json())
     else:

@@ -35,11 +35,12 @@ def compile_kernel(
     machine = load_target(target or ("ascend910b" if emit == "pto" else "host"))
     subject = open_subject(file)
     program = subject.program(build_arguments(subject, specs, 0))
-    files = emitted(program, tuned_target(program, machine), emit, level, sync)
+    files = emitted(program, tuned_target(program, machine), emit, level, sync, subject.forward)
     if certificate is not None:
         from tilewright.cli.check import write_certificate
 
-        write_certificate(certificate, lower(program, tuned_target(program, machine)), machine)
+        placed = lower(program, tuned_target(program, machine), forward=subject.forward)
+        write_certificate(certificate, placed, machine)
     if folder is not None:
         for path in write_files(folder, files):
             say(f"wrote {path}")
@@ -50,22 +51,22 @@ def compile_kernel(
         show_code(text, _language(name))
 
 
-def emitted(program: Program, target: Target, emit: str, level: int, sync: str) -> dict[str, str]:
-    """The files of one form, by name; a manifest last, so that whoever finds it finds the rest."""
+def emitted(program: Program, target: Target, emit: str, level: int, sync: str, forward: bool = True) -> dict[str, str]:
+    """The files of one form, by name, `forward` as for `lower`; a manifest last: who finds it finds the rest."""
     name = program.entry
     match emit:
         case "tensor":
             return {f"{name}.tensor.py": str(program)}
         case "tiles":
-            return {f"{name}.tiles.py": str(lower(program, target))}
+            return {f"{name}.tiles.py": str(lower(program, target, forward=forward))}
         case "llvm":
             from tilewright.codegen.native import emit_llvm
 
-            return {f"{name}.ll": emit_llvm(lower(program, target, after=UNPLACED), target)}
+            return {f"{name}.ll": emit_llvm(lower(program, target, after=UNPLACED, forward=forward), target)}
         case _:
             from tilewright.codegen.pto.writer import emit_pto
 
-            module = emit_pto(lower(program, target), target, level=level, sync=sync)
+            module = emit_pto(lower(program, target, forward=forward), target, level=level, sync=sync)
             return {**module.texts, f"{name}.manifest.json": json.dumps(module.manifest, indent=2) + "\n"}
 
 

@@ -17,11 +17,11 @@ from tilewright.runtime.tuned import tuned_target
 from tilewright.targets import load_target
 
 
-def emulated(program: Program, target: str) -> Callable[[Sequence[Any]], Any]:
+def emulated(program: Program, target: str, forward: bool = True) -> Callable[[Sequence[Any]], Any]:
     """Runs `program` on arrays, one for each parameter of its entry; outputs are written in place. Raises
     `UnsupportedError` for results that are no output parameter, and what emitting and emulating raise."""
     machine = tuned_target(program, load_target(target))
-    module = emit_pto(lower(program, machine), machine)
+    module = emit_pto(lower(program, machine, forward=forward), machine)
     names = [param.value.name for param in program.main.params]
 
     def run(values: Sequence[Any]) -> None:

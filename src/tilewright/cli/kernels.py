@@ -55,6 +55,8 @@ class Subject:
     """run natively"""
     reference: Callable[[Sequence[Any]], Any]
     """run in the reference interpreter"""
+    forward: bool = True
+    """whether its sections may be joined: an option of `pl.jit`"""
     examples: Examples | None = None
     """the file's own arguments, where it offers some"""
 
@@ -180,6 +182,7 @@ def _of_kernel(kernel: Kernel, file: str, examples: Examples | None) -> Subject:
         lambda args: kernel.program(*args),
         lambda args: kernel(*args),
         lambda args: kernel.reference(*args),
+        kernel.options.forward,
         examples,
     )
 
@@ -194,5 +197,5 @@ def of_program(program: Program, file: str, examples: Examples | None = None) ->
         lambda _: program,
         lambda args: compile_for(program, "host", Options())(*args),
         lambda args: interpret(program, list(args)),
-        examples,
+        examples=examples,
     )

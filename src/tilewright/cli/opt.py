@@ -50,7 +50,7 @@ def run_opt(file: str, specs: Sequence[str], options: OptOptions) -> None:
             say(f"{name:<24}{seconds * 1e3:>9.2f} ms")
 
     if options.passes is None:
-        program = lower(program, target, after=options.after, observe=observe)
+        program = lower(program, target, after=options.after, forward=subject.forward, observe=observe)
     else:
         for name in [item.strip() for item in options.passes.split(",") if item.strip()]:
             started = perf_counter()

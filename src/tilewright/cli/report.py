@@ -20,7 +20,9 @@ def report_kernel(file: str, specs: Sequence[str], target: str, output: Path | N
     arguments = build_arguments(subject, specs, 0)
     names = [parameter.name for parameter in subject.parameters]
     program = subject.program(arguments)
-    page = make_report(program, tuned_target(program, machine), dict(zip(names, arguments, strict=False)))
+    page = make_report(
+        program, tuned_target(program, machine), dict(zip(names, arguments, strict=False)), subject.forward
+    )
     write_page(page, output or Path(f"{subject.name}.html"))
 
 

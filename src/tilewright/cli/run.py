@@ -91,7 +91,7 @@ def _runner(subject: Subject, options: RunOptions, given: list[Any]) -> Callable
         return subject.reference
     from tilewright.cli.emulated import emulated
 
-    return emulated(subject.program(given), options.target)
+    return emulated(subject.program(given), options.target, subject.forward)
 
 
 def _outputs(subject: Subject, runner: Callable[[Sequence[Any]], Any], given: list[Any]) -> dict[str, Any]:

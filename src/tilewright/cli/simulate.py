@@ -29,12 +29,12 @@ def simulate_kernel(
     names = [parameter.name for parameter in subject.parameters]
     program, given = subject.program(arguments), dict(zip(names, arguments, strict=False))
     machine = tuned_target(program, machine)
-    found = simulate(lower(program, machine), machine, given)
+    found = simulate(lower(program, machine, forward=subject.forward), machine, given)
     if trace is not None:
         write_files(trace.parent, {trace.name: json.dumps(found.trace())})
         say(f"wrote {trace}; open it at https://ui.perfetto.dev")
     if html is not None:
-        write_page(make_report(program, machine, given), html)
+        write_page(make_report(program, machine, given, subject.forward), html)
     if as_json:
         show_json(found.to_json())
     else:

@@ -94,7 +94,7 @@ def _spread(context: Context, name: str, names: Names, binding: object, span: Sp
             f"{name!r} is another kind of thing after a trip of the loop",
             span=span,
             required=f"a tuple of {len(names)} elements, as before the loop",
-            found=describe(found),
+            found=describe(binding),
             help="give it as many elements in each trip, or use another name",
         )
     for inner, item in zip(names, cast("tuple[object, ...]", found), strict=True):

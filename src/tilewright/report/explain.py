@@ -58,11 +58,12 @@ SPACES = "infer_spaces"
 """The stage at which every tile has a space, and each change of space is one move."""
 
 
-def explain(program: Program, target: str | Target) -> Explanation:
-    """Lowers `program` for `target` and says what became of it. Raises what the passes raise."""
+def explain(program: Program, target: str | Target, forward: bool = True) -> Explanation:
+    """Lowers `program` for `target`, with `forward` as for `lower`, and says what became of it. Raises what the passes
+    raise."""
     machine = load_target(target)
     stages: dict[str, Program] = {}
-    final = lower(program, machine, observe=lambda name, after, _: stages.__setitem__(name, after))
+    final = lower(program, machine, forward=forward, observe=lambda name, after, _: stages.__setitem__(name, after))
     written, crossings = written_places(program), crossings_of(final)
     launches = _launches(final, machine)
     known = _known_scalars(final)
@@ -97,6 +98,8 @@ def explain(program: Program, target: str | Target) -> Explanation:
 def _hands(stages: dict[str, Program], target: Target) -> tuple[HandRow, ...]:
     """What forwarding decided: of whole tensors, then block by block for what still went through DDR."""
     names = list(stages)
+    if TEMPLATES not in stages:
+        return ()
     given = [stages[names[names.index(name) - 1]] for name in (TEMPLATES, PLANS)]
     templates = plan_forwarding(given[0], target, judge(target), leave=hand_tiled(stages["outline_sections"]))
     plans = plan_forwarding(given[1], target, judge_plan(target), Phase.TILED)

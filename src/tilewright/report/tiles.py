@@ -105,10 +105,11 @@ class TilesReport:
         return Text(str(self))
 
 
-def explain_tiles(program: Program, target: str | Target) -> TilesReport:
-    """Says how each product of `program` is cut for `target`. Raises what the passes and the chooser raise."""
+def explain_tiles(program: Program, target: str | Target, forward: bool = True) -> TilesReport:
+    """Says how each product of `program` is cut for `target`; `forward` as for `lower`. Raises what the
+    passes and the chooser raise."""
     machine = load_target(target)
-    plan = plan_tiles(lower(program, machine, after=UNPLACED), machine)
+    plan = plan_tiles(lower(program, machine, after=UNPLACED, forward=forward), machine)
     functions = tuple(_function(tiles, machine) for tiles in plan.functions.values())
     return TilesReport(program.entry, machine.name, functions)
 

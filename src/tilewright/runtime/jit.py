@@ -94,7 +94,9 @@ class JitFunction:
         """Where each tile lives for `target`, what moves, and why."""
         from tilewright.report import explain
 
-        return self._specialise(args, named, lambda bound: explain(*self._tuned(self._read(bound), target)))[0]
+        return self._specialise(
+            args, named, lambda bound: explain(*self._tuned(self._read(bound), target), self.options.forward)
+        )[0]
 
     def simulate(self, *args: Any, target: AnyTarget | None = None, **named: Any) -> Any:
         """How many cycles the call takes on `target`, what it waits for, and how far from the machine's limit that is:
@@ -115,7 +117,9 @@ class JitFunction:
         from tilewright.report.html import make_report
 
         return self._specialise(
-            args, named, lambda bound: make_report(*self._tuned(self._read(bound), target), _values(bound))
+            args,
+            named,
+            lambda bound: make_report(*self._tuned(self._read(bound), target), _values(bound), self.options.forward),
         )[0]
 
     def tune(

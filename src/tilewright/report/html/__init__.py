@@ -80,11 +80,13 @@ class Report:
         )
 
 
-def make_report(program: Program, target: str | Target, arguments: Mapping[str, Any] | None = None) -> Report:
+def make_report(
+    program: Program, target: str | Target, arguments: Mapping[str, Any] | None = None, forward: bool = True
+) -> Report:
     """The page about `program` on `target`. `arguments`: by the names of the entry's parameters, numbers and anything
-    with a shape, where the program does not state them. Raises what the passes raise."""
+    with a shape, where the program does not state them; `forward`: as for `lower`. Raises what the passes raise."""
     machine = load_target(target)
-    return Report(f"{program.entry} on {machine.name}", page_data(program, machine, arguments))
+    return Report(f"{program.entry} on {machine.name}", page_data(program, machine, arguments, forward))
 
 
 def _text(asset: str) -> str:

@@ -31,13 +31,15 @@ MOST_LINES = 400
 """Lines of a source file around a kernel."""
 
 
-def page_data(program: Program, target: Target, arguments: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Everything on the page about `program` on `target`. `arguments`: as for `simulate`. Raises what the passes raise.
-    A program too long to be simulated gets a page without cycles, which says so."""
+def page_data(
+    program: Program, target: Target, arguments: Mapping[str, Any] | None = None, forward: bool = True
+) -> dict[str, Any]:
+    """Everything on the page about `program` on `target`. `arguments`: as for `simulate`; `forward`: as for `lower`.
+    Raises what the passes raise. A program too long to be simulated gets a page without cycles, which says so."""
     texts: dict[str, str] = {}
-    final = lower(program, target, observe=lambda name, after, _: texts.__setitem__(name, str(after)))
-    found = explain(program, target)
-    tiles = explain_tiles(program, target)
+    final = lower(program, target, forward=forward, observe=lambda name, after, _: texts.__setitem__(name, str(after)))
+    found = explain(program, target, forward)
+    tiles = explain_tiles(program, target, forward)
     page: dict[str, Any] = {
         "program": program.entry,
         "target": target.name,
