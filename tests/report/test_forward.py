@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from typer.testing import CliRunner
@@ -28,7 +29,7 @@ def example_arguments():
 """
 
 
-def kernels() -> tuple[object, object]:
+def kernels() -> tuple[Any, Any]:
     def twice(a: pl.Tensor, out: pl.Out[pl.Tensor]):
         y = a + a
         out[:] = y * 3.0

@@ -90,7 +90,7 @@ def explain(program: Program, target: str | Target, forward: bool = True) -> Exp
         (*_routes(stages[SPACES], machine), *_loaded_again(plans, machine)),
         tuple(dict.fromkeys(choice for plan in plans for choice in plan.choices)),
         machine.notes,
-        _hands(stages, machine),
+        _hands(stages, machine) if forward else (),
         _hints(stages, machine),
     )
 
@@ -98,8 +98,6 @@ def explain(program: Program, target: str | Target, forward: bool = True) -> Exp
 def _hands(stages: dict[str, Program], target: Target) -> tuple[HandRow, ...]:
     """What forwarding decided: of whole tensors, then block by block for what still went through DDR."""
     names = list(stages)
-    if TEMPLATES not in stages:
-        return ()
     given = [stages[names[names.index(name) - 1]] for name in (TEMPLATES, PLANS)]
     templates = plan_forwarding(given[0], target, judge(target), leave=hand_tiled(stages["outline_sections"]))
     plans = plan_forwarding(given[1], target, judge_plan(target), Phase.TILED)
