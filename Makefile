@@ -2,6 +2,8 @@
 
 BIN := .venv/bin
 READY := .venv/.ready
+BENCH := .venv-bench/bin
+BENCH_READY := .venv-bench/.ready
 WORKERS ?= 2
 N ?= 2000
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -36,14 +38,15 @@ browser:
 fuzz: $(READY)  ## random programs, N of them: every pass, machine, certificate and backend agrees
 	@$(BIN)/python tests/properties/fuzz.py $(N) --workers $(WORKERS)
 
-bench: $(READY)  ## measure: compile time, tiles against the optimum, modelled cycles against the limit
-	@$(BIN)/python bench/compile_time.py
-	@$(BIN)/python bench/tiling.py
-	@$(BIN)/python bench/model.py
-	@$(BIN)/python bench/forwarding.py
+bench: $(BENCH_READY)  ## measure: compile time, tiles, modelled cycles; native code beside NumPy, torch and jax
+	@$(BENCH)/python bench/compile_time.py
+	@$(BENCH)/python bench/tiling.py
+	@$(BENCH)/python bench/model.py
+	@$(BENCH)/python bench/forwarding.py
+	@$(BENCH)/python bench/native.py
 
 clean:  ## remove the environment and every cache
-	rm -rf .venv build dist src/*.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-bench build dist src/*.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamp is made last, so that an installation which was cut short is done again.
@@ -57,4 +60,17 @@ $(READY): pyproject.toml
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv
 	@echo "Setting up .venv (once; again only when pyproject.toml changes)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+# An environment of its own, so that nobody needs torch and jax to develop. torch.compile needs a C++ compiler: where the
+# system has none, one that pip installs.
+$(BENCH_READY): pyproject.toml bench/requirements.txt
+	@test -n "$(PYTHON)" || { echo "Tilewright needs Python 3.11 or newer" >&2; exit 1; }
+	@$(BENCH)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv-bench
+	@echo "Setting up .venv-bench with torch and jax (once; again only when bench/requirements.txt changes)"
+	@$(BENCH)/python -m pip install --quiet --disable-pip-version-check -e . -r bench/requirements.txt
+	@command -v g++ >/dev/null 2>&1 || { \
+		$(BENCH)/python -m pip install --quiet --disable-pip-version-check ziglang && \
+		printf '#!/bin/sh\nexec %s -m ziglang c++ "$$@"\n' "$(CURDIR)/$(BENCH)/python" >$(BENCH)/zig-c++ && \
+		chmod +x $(BENCH)/zig-c++; }
 	@touch $@
