@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from math import prod
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,12 +22,13 @@ from tilewright.ir.buffers import buffer_type
 from tilewright.ir.dtypes import BF16, BOOL, FP16, FP32, INT8, INT32, DType
 from tilewright.ir.function import Direction, Param, Program
 from tilewright.ir.loop_level import Allocate, Loop, LoopFunction
-from tilewright.ir.nodes import walk
+from tilewright.ir.nodes import Let, walk
 from tilewright.ir.scalar import Scalar, Value, constant
 from tilewright.ops import Cast, Cmp, Sel, Slice, Transpose
 from tilewright.ops.broadcast import ColExpandMul, RowExpandDiv, RowExpandMul, RowExpandSub
 from tilewright.ops.elementwise import Abs, Add, Exp, Maximum, Mul, Neg, Relu, Rsqrt, Sub
 from tilewright.ops.reduce import ColMax, ColSum, RowMax, RowMin, RowSum
+from tilewright.passes.loop.lower_tiles import lower_tiles
 from tilewright.targets import Target, load_target
 
 WIDE = replace(host(), vector_bytes=64)
@@ -257,3 +260,15 @@ def test_elements_that_lie_apart() -> None:
         given = [draw((columns, rows), FP32), draw((rows, columns), FP32), draw((rows, columns), FP32)]
         for target in (None, WIDE):
             same(b.program(), given, compiled(b.program(), target))
+
+
+def test_the_page_of_lower_tiles_shows_what_it_does() -> None:
+    b = Building()
+    a, out = b.tensor("a", 8, 64), b.tensor("out", 8, 1, out=True)
+    e = b.let(Exp(b.load(a)), "e")
+    s = b.let(RowSum(e), "s")
+    lowered = lower_tiles([stmt for stmt in b.body[-2:] if isinstance(stmt, Let)], {s})
+    b.store(s, out)
+    page = (Path(__file__).parents[2] / "docs" / "passes" / "lower_tiles.md").read_text()
+    _, after = re.findall(r"^```python\n(.*?)^```", page, re.S | re.M)
+    assert str(lowered.function).split("@pl.loop.function\n", 1)[1].strip() == after.strip()

@@ -24,8 +24,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tilewright.ir.buffers import BufferType, Load, buffer_type
-from tilewright.ir.loop_level import Allocate, Loop, LoopFunction, LoopKind, Store
-from tilewright.ir.nodes import Block, Stmt
+from tilewright.ir.loop_level import Alias, Allocate, Loop, LoopFunction, LoopKind, Store
+from tilewright.ir.nodes import Block, Stmt, walk
 from tilewright.ir.scalar import Expr, Scalar, Shape, Value, linear_terms, substitute, values_in
 
 Classes = Mapping[Value, object]
@@ -56,9 +56,16 @@ def loads_in(scalar: Scalar) -> Iterable[Load]:
 def accesses_in(stmt: Stmt) -> list[Access]:
     """What a statement and those inside it touch."""
     if isinstance(stmt, Store):
-        reads = [Access(load.buffer, load.indices, False) for load in loads_in(stmt.value)]
-        return [*reads, Access(stmt.buffer, stmt.indices, True)]
-    return [access for block in stmt.blocks() for inner in block for access in accesses_in(inner)]
+        read = [load for scalar in (stmt.value, *stmt.indices) for load in loads_in(scalar)]
+        return [*(Access(load.buffer, load.indices, False) for load in read), Access(stmt.buffer, stmt.indices, True)]
+    bounds = (stmt.start, stmt.stop, stmt.step) if isinstance(stmt, Loop) else ()
+    found = [Access(load.buffer, load.indices, False) for bound in bounds for load in loads_in(bound)]
+    return found + [access for block in stmt.blocks() for inner in block for access in accesses_in(inner)]
+
+
+def is_plain(stmt: Stmt) -> bool:
+    """Whether the statement is loops over stores and nothing else, so that `accesses_in` says all that it does."""
+    return all(isinstance(inner, (Loop, Store, Allocate)) for inner in walk((stmt,)))
 
 
 @dataclass(slots=True)
@@ -67,17 +74,27 @@ class _Item:
 
     stmt: Stmt
     accesses: list[Access]
+    plain: bool
     reads: set[object] = field(default_factory=set[object])
     writes: set[object] = field(default_factory=set[object])
 
 
 def fuse_loops(function: LoopFunction, classes: Classes | None = None) -> LoopFunction:
     """The function with its loops joined. `classes` says which parameters may overlap."""
-    fused = _Fusion(classes or {})
+    fused = _Fusion(_with_aliases(function, classes or {}))
     allocations = [stmt for stmt in function.body if isinstance(stmt, Allocate)]
     rest = [stmt for stmt in function.body if not isinstance(stmt, Allocate)]
     body = fused.block(rest)
     return shrink(LoopFunction(function.name, function.params, (*allocations, *body), function.span))
+
+
+def _with_aliases(function: LoopFunction, classes: Classes) -> Classes:
+    """The classes with other names of a buffer's memory in its class."""
+    found = dict(classes)
+    for stmt in walk(function.body):
+        if isinstance(stmt, Alias):
+            found[stmt.buffer] = found.setdefault(stmt.source, stmt.source)
+    return found
 
 
 class _Fusion:
@@ -85,7 +102,9 @@ class _Fusion:
         self.classes = classes
 
     def item(self, stmt: Stmt, accesses: list[Access] | None = None) -> _Item:
-        found = _Item(stmt, accesses_in(stmt) if accesses is None else accesses)
+        found = _Item(stmt, accesses_in(stmt) if accesses is None else accesses, accesses is not None or is_plain(stmt))
+        if isinstance(stmt, Allocate):
+            found.writes.add(stmt.buffer)
         for access in found.accesses:
             kind = self.classes.get(access.buffer, access.buffer)
             (found.writes if access.writes else found.reads).add(kind)
@@ -96,7 +115,7 @@ class _Fusion:
         items: list[_Item] = []
         for stmt in stmts:
             item = self.item(stmt)
-            if not isinstance(stmt, Loop) or not self.join(items, item, stmt):
+            if not isinstance(stmt, Loop) or not item.plain or not self.join(items, item, stmt):
                 items.append(item)
         done = [item.stmt for item in items]
         return tuple(s.replace(body=self.block(s.body)) if isinstance(s, Loop) else s for s in done)
@@ -106,7 +125,7 @@ class _Fusion:
         for position in reversed(range(len(items))):
             first = items[position]
             between = items[position + 1 :]
-            if isinstance(first.stmt, Loop) and _same_range(first.stmt, loop):
+            if isinstance(first.stmt, Loop) and first.plain and _same_range(first.stmt, loop):
                 hoists = not any(_depend(other, second) for other in between)
                 sinks = not hoists and not any(_depend(first, other) for other in between)
                 if (hoists or sinks) and self.legal(first, first.stmt, second, loop):
@@ -145,10 +164,14 @@ class _Fusion:
 
 
 def _same_range(a: Loop, b: Loop) -> bool:
-    return (a.start, a.stop, a.step, a.kind) == (b.start, b.stop, b.step, b.kind) and a.kind is LoopKind.SERIAL
+    upwards = isinstance(a.step, int) and a.step > 0 and a.kind is LoopKind.SERIAL
+    return upwards and (a.start, a.stop, a.step, a.kind) == (b.start, b.stop, b.step, b.kind)
 
 
 def _depend(a: _Item, b: _Item) -> bool:
+    """Whether the order of two statements matters. Nothing is known of one that is not plain."""
+    if not (a.plain and b.plain):
+        return True
     return not (a.writes.isdisjoint(b.reads | b.writes) and a.reads.isdisjoint(b.writes))
 
 
@@ -199,8 +222,10 @@ class _Use:
 
 
 def shrink(function: LoopFunction) -> LoopFunction:
-    """The function with each allocation in the innermost loop that has all its uses, one element long in each
-    dimension in which all uses have one index."""
+    """The function with each allocation of its body in the innermost loop that has all its uses, one element long in
+    each dimension in which all uses have one index. Each element is written before it is read, trip by trip."""
+    if not all(is_plain(stmt) for stmt in function.body):
+        return function
     allocations = {stmt.buffer: stmt for stmt in function.body if isinstance(stmt, Allocate)}
     uses: dict[Value, _Use] = {}
     _collect(function.body, (), allocations, uses)

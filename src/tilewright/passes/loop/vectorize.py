@@ -64,7 +64,7 @@ class Vectors:
 
 
 def vectorize(function: LoopFunction, vectors: Vectors) -> LoopFunction:
-    """The function with its innermost loops in vectors."""
+    """The function with its innermost loops from 0 in steps of 1 in vectors, as far as they hold nothing but stores."""
     body = _block(function.body, vectors)
     return LoopFunction(function.name, function.params, body, function.span)
 
@@ -74,10 +74,12 @@ def _block(block: Block, vectors: Vectors) -> Block:
     for stmt in block:
         if not isinstance(stmt, Loop):
             out.append(stmt)
-        elif any(isinstance(inner, Loop) for inner in stmt.body):
+        elif not all(isinstance(inner, (Store, Allocate)) for inner in stmt.body):
             out.append(stmt.replace(body=_block(stmt.body, vectors)))
-        else:
+        elif (stmt.start, stmt.step, stmt.kind) == (0, 1, LoopKind.SERIAL):
             out += _Innermost(stmt, vectors).loops()
+        else:
+            out.append(stmt)
     return tuple(out)
 
 
@@ -103,7 +105,6 @@ class _Innermost:
         if not self.independent():
             return [self.loop]
         loop, lanes = self.loop, self.lanes()
-        assert loop.start == 0 and loop.step == 1
         if isinstance(loop.stop, int):
             while lanes > loop.stop:
                 lanes //= 2
@@ -293,6 +294,4 @@ def _casts(scalar: Scalar) -> Iterator[Expr]:
 
 def _size(scalar: Scalar) -> int:
     """About how many instructions an expression takes."""
-    return sum(
-        10 if isinstance(part, Unary) and part.kind in (UnaryKind.EXP, UnaryKind.LOG) else 1 for part in _parts(scalar)
-    )
+    return sum(LONG if isinstance(part, Unary) and part.kind in POLYNOMIALS else 1 for part in _parts(scalar))
