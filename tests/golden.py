@@ -146,6 +146,8 @@ def run_pass(golden: Golden, source: str) -> str:
         if golden.target is None:
             raise LookupError(f"{golden.pass_name} takes a target: add `# target: name` to {golden.path}")
         options["target"] = importlib.import_module("tilewright.targets").load_target(golden.target)
+    if "@pl.loop.function" in source:
+        return run_pass_on_loops(golden, source, apply, options)
     before = parse(source)
     after = apply(before, **options)
     text: str = print_program(after)
@@ -153,6 +155,21 @@ def run_pass(golden: Golden, source: str) -> str:
         raise GoldenMismatchError(f"what {golden.pass_name} made does not read back as an equal program:\n{text}")
     if golden.run:
         importlib.import_module("meaning").check_same_meaning(before, after, golden.symbols)
+    return text
+
+
+def run_pass_on_loops(golden: Golden, source: str, apply: Callable[..., Any], options: dict[str, Any]) -> str:
+    """The same for a function of the loop level, which the verifier of loops accepts before and after."""
+    parse = importlib.import_module("tilewright.frontend").parse_loops
+    verify = importlib.import_module("tilewright.ir.verify_loops").verify_loops
+    before = parse(source)
+    after = apply(before, **options)
+    verify(after)
+    text = str(after)
+    if parse(text) != after:
+        raise GoldenMismatchError(f"what {golden.pass_name} made does not read back as an equal function:\n{text}")
+    if golden.run:
+        importlib.import_module("meaning").check_same_loops(before, after, golden.symbols)
     return text
 
 

@@ -11,8 +11,11 @@ import numpy as np
 from support import Array, exact_ints, poison
 
 from tilewright.execute import interpret
+from tilewright.execute.loops import interpret_loops
 from tilewright.execute.scalars import evaluate_scalar
+from tilewright.ir.buffers import BufferType
 from tilewright.ir.function import Direction, Program
+from tilewright.ir.loop_level import LoopFunction
 from tilewright.ir.scalar import values_in
 from tilewright.ir.types import TensorType
 
@@ -80,3 +83,24 @@ def check_same_meaning(before: Program, after: Program, symbols: Mapping[str, in
         difference = first_difference(left, right)
         if difference is not None:
             raise MeaningError(f"output {position} differs: {difference}")
+
+
+def check_same_loops(before: LoopFunction, after: LoopFunction, symbols: Mapping[str, int] | None = None) -> None:
+    """Raises `MeaningError` unless both leave the same in every parameter, whatever it held."""
+    named = symbols or {}
+    given: list[Any] = []
+    for position, param in enumerate(before.params):
+        kind = param.type
+        if isinstance(kind, BufferType):
+            numbers = {symbol: named.get(symbol.name, DEFAULT_EXTENT) for symbol in kind.values()}
+            shape = tuple(int(evaluate_scalar(extent, numbers)) for extent in kind.shape)
+            given.append(exact_ints(shape, np.dtype(kind.dtype.numpy), position))
+        else:
+            given.append(2.0 if kind.dtype.is_float else named.get(param.name, DEFAULT_EXTENT))
+    results = deepcopy(given), deepcopy(given)
+    for function, arguments in zip((before, after), results, strict=True):
+        interpret_loops(function, arguments)
+    for param, left, right in zip(before.params, *results, strict=True):
+        difference = first_difference(left, right)
+        if difference is not None:
+            raise MeaningError(f"parameter {param.name} differs: {difference}")

@@ -20,7 +20,12 @@ from tilewright.errors import OperandError, TilewrightError
 from tilewright.ir.collector import collector_paused
 from tilewright.ir.function import Function, Program
 from tilewright.ir.layout import MemorySpace
+from tilewright.ir.loop_level import LoopFunction
 from tilewright.ir.verify import verify
+from tilewright.ir.verify_loops import verify_loops
+from tilewright.passes.loop.lower_blocks import lower_blocks
+from tilewright.passes.loop.partition_loops import partition_loops
+from tilewright.passes.loop.simplify import simplify
 from tilewright.passes.memory.assign_buffers import assign_buffers
 from tilewright.passes.memory.fitting import misfit
 from tilewright.passes.memory.place_buffers import place_buffers
@@ -245,3 +250,28 @@ def run_passes(program: Program, target: Target, names: list[str]) -> Program:
         program = PASSES[name](program, target)
         verify(program)
     return program
+
+
+LOOP_PASSES: dict[str, Callable[[LoopFunction], LoopFunction]] = {
+    "simplify": simplify,
+    "partition_loops": partition_loops,
+    "lower_blocks": lower_blocks,
+}
+"""What runs on loop functions by name, in any order."""
+
+
+def run_loop_passes(
+    function: LoopFunction, names: list[str], observe: Callable[[str, LoopFunction, float], None] | None = None
+) -> LoopFunction:
+    """`function` after the named passes, verified after each. `observe` gets each name, result and its seconds."""
+    for name in names:
+        if name not in LOOP_PASSES:
+            near = get_close_matches(name, LOOP_PASSES, 1)
+            help = f"did you mean {near[0]}?" if near else "the passes on loops are " + ", ".join(LOOP_PASSES)
+            raise OperandError(f"there is no pass on loops called {name!r}", help=help)
+        started = perf_counter()
+        function = LOOP_PASSES[name](function)
+        verify_loops(function)
+        if observe is not None:
+            observe(name, function, perf_counter() - started)
+    return function

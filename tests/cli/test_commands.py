@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from collections.abc import Callable
@@ -225,11 +226,50 @@ def test_opt_prints_after_every_pass(run: Run, program: str) -> None:
 
 
 def test_opt_reads_standard_input(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    import io
-
     monkeypatch.setattr(sys, "stdin", io.StringIO(PROGRAM))
     ended = run("opt", "-", "--passes", "infer_spaces", "-t", "ascend910b")
     assert ended.code == 0 and "target_memory=pl.Mem.Vec" in ended.out
+
+
+LOOPS = """\
+import tilewright.language as pl
+
+@pl.loop.function
+def main(A: pl.loop.Buffer[[8], pl.FP32]):
+    for i in pl.loop.serial(0, 8):
+        with pl.loop.block("b"):
+            pl.loop.where(i < 5)
+            A[i] = 1.0
+"""
+
+
+def test_opt_runs_passes_on_loops(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "loops.py").write_text(LOOPS)
+    assert run("opt", "loops.py").out == LOOPS
+    lowered = run("opt", "loops.py", "--passes", "lower_blocks").out
+    assert "        if i < 5:\n            A[i] = 1.0\n" in lowered
+    monkeypatch.setattr(sys, "stdin", io.StringIO(lowered))
+    assert "pl.loop.serial(0, 5)" in run("opt", "-", "--passes", "partition_loops").out
+    every = run("opt", "loops.py", "--passes", "partition_loops,lower_blocks", "--print-after", "all", "--time")
+    assert [line for line in every.out.splitlines() if line[0:1] == "#"] == [
+        "# after partition_loops",
+        "# after lower_blocks",
+    ]
+    assert len(every.err.splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("opt", "loops.py", "--passes", "lower_block"), "did you mean lower_blocks?"),
+        (("opt", "loops.py", "--after", "inline"), "name the passes with --passes"),
+        (("compile", "loops.py"), "is a loop function, not a kernel"),
+    ],
+)
+def test_loops_where_they_do_not_belong(run: Run, tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
+    (tmp_path / "loops.py").write_text(LOOPS)
+    ended = run(*arguments)
+    assert ended.code == 1 and message in ended.err
 
 
 def test_program_text_is_not_executed(run: Run, tmp_path: Path) -> None:

@@ -22,7 +22,8 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *(ROOT / "docs" / name for name in ("index.md", "language.md", "passes/forward.md"))]
+SHOWN = ("index.md", "language.md", "loops.md", "passes/forward.md")
+PAGES = [ROOT / "README.md", *(ROOT / "docs" / name for name in SHOWN)]
 BLOCK = re.compile(r"^```(python|text|console)\n(.*?)^```$", re.S | re.M)
 FILE = re.compile(r"# (\w+\.py)\n")
 ELSEWHERE = "# elsewhere\n"

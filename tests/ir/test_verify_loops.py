@@ -83,7 +83,7 @@ WRONG: dict[str, Make] = {
     "the right side of": lambda f, a: f.store(a, (0,), Binary(BinaryKind.ADD, ONE, 1, FP32)),
     "the other arm": lambda f, a: f.store(a, (0,), IfThenElse(f.load(a, 0), ONE, Const(1, INT32))),
     "what is stored to 'A' has another dtype": lambda f, a: f.emit(Store(a, (0,), 1)),
-    "'A' has 1 dimensions": lambda f, a: f.store(a, (0, 0), 1.0),
+    "'A' has 1 dimension": lambda f, a: f.store(a, (0, 0), 1.0),
     "an index of 'A' has another dtype": lambda f, a: f.store(a, (f.load(a, 0),), 1.0),
     "a bound of a loop has another": lambda f, a: f.emit(Loop(free(), 0, ONE, 1, ())),
     "step is 0": lambda f, a: f.emit(Loop(free(), 0, 4, 0, ())),

@@ -17,8 +17,9 @@ from typing import Any, cast
 
 from tilewright.errors import CommandError, LanguageError, Span, register_source
 from tilewright.execute.interpreter import interpret
-from tilewright.frontend import MISSING, parse
+from tilewright.frontend import MISSING, parse, parse_loops, says_loops
 from tilewright.ir.function import Direction, FunctionKind, Program
+from tilewright.ir.loop_level import LoopFunction
 from tilewright.ir.types import Type
 from tilewright.runtime.build import compile_for
 from tilewright.runtime.jit import JitFunction
@@ -61,11 +62,18 @@ class Subject:
     """the file's own arguments, where it offers some"""
 
 
-def open_subject(spec: str) -> Subject:
-    """The kernel that ``FILE[:kernel]`` names. Raises `CommandError` for a file that is missing, is no text, has no
-    kernels, or several of which none was named, and what is wrong with program text."""
+def open_subject(spec: str, text: str | None = None) -> Subject:
+    """The kernel that ``FILE[:kernel]`` names; `text` is what the file holds, where it was read already. Raises
+    `CommandError` for a file that is missing, is no text, has no kernels, or several of which none was named, and
+    what is wrong with program text."""
     file, name = _split(spec)
-    text = _read(file)
+    text = read_spec(spec) if text is None else text
+    if says_loops(text):
+        raise CommandError(
+            f"{file} is a loop function, not a kernel",
+            required="a kernel of @pl.jit, or a program",
+            help="tilewright opt FILE --passes lower_blocks runs passes on loops; docs/loops.md shows how they run",
+        )
     if is_program_text(file, text):
         program = parse(text, "<stdin>" if file == STDIN else file)
         if name is not None and name != program.entry:
@@ -75,6 +83,17 @@ def open_subject(spec: str) -> Subject:
     chosen = _choose(found, file, name)
     examples: Any = getattr(module, "arguments", None)
     return _of_kernel(chosen, file, None if examples is None else cast("Examples", examples))
+
+
+def read_spec(spec: str) -> str:
+    """The text of the file that ``FILE[:kernel]`` names."""
+    return _read(_split(spec)[0])
+
+
+def loops_in(spec: str, text: str) -> LoopFunction | None:
+    """The loop function that `text`, read from ``FILE``, is; None for any other text."""
+    file = "<stdin>" if spec == STDIN else _split(spec)[0]
+    return parse_loops(text, file) if says_loops(text) else None
 
 
 def _split(spec: str) -> tuple[str, str | None]:

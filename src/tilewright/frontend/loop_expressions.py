@@ -129,9 +129,9 @@ class LoopExpressions:
         rank = buffer_type(buffer).rank
         if len(parts) != rank:
             raise SliceError(
-                f"{buffer.name!r} has {rank} dimensions",
+                f"{buffer.name!r} has {rank} dimension{'s' * (rank != 1)}",
                 span=self.context.span(node),
-                required=f"{rank} indices" if rank else f"{buffer.name}[()]",
+                required="one index for each" if rank else f"{buffer.name}[()]",
                 found=f"{len(parts)}",
             )
         return parts
