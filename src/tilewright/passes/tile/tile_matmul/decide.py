@@ -242,7 +242,15 @@ class _Decider:
         return slices_of(node, brings, self.index, self.index.position[sink.at])
 
     def in_place(self, product: Product, problem: Problem, tile: L0Tile) -> None:
-        """A product whose result fits is at most cut along K, where it stands."""
+        """A product whose result fits is at most cut along K, where it stands. It keeps its physical shape, as what it
+        adds to and what reads it has that, too."""
+        rows, columns = tile_type(product.stmt.target).static_shape
+        if (problem.m, problem.n) != (rows, columns):
+            problem = replace(problem, m=rows, n=columns)
+            whole = self.whole_tile(problem, tile)
+            if whole is None:
+                return
+            tile = whole
         plan = self.plan(product, problem, tile, (), in_place=True)
         self.tiles.chosen.append(plan)
         if plan.is_cut:
