@@ -9,7 +9,7 @@ from properties.loop_programs import draw_loops
 import tilewright.language as pl
 from tilewright.errors import TilewrightError
 from tilewright.execute.loops import interpret_loops
-from tilewright.frontend import parse_loops
+from tilewright.frontend import parse, parse_loops, says_loops
 from tilewright.ir.loop_level import Allocate, Loop, LoopFunction, Store
 from tilewright.passes.loop.simplify import simplify
 from tilewright.text import print_loops
@@ -141,6 +141,14 @@ def test_what_is_wrong_is_said_at_its_line(line: str, message: str) -> None:
         parse_loops(head + f"    {line}\n", "wrong.py")
     assert raised.value.span is not None and raised.value.span.line == 5
     assert "^" in str(raised.value) and ("help" in str(raised.value) or "required" in str(raised.value))
+
+
+def test_a_text_is_known_by_its_look() -> None:
+    assert says_loops(HEAD + STRUCTURED) and says_loops(HEAD + LOWERED)
+    assert not says_loops(HEAD + STRUCTURED + "\nclass Other: pass\n")
+    assert not says_loops("@pl.jit\ndef main(): 'loop.function'\n") and not says_loops("loop.function(")
+    with pytest.raises(TilewrightError, match=r"pl\.loop\.parse reads loop functions"):
+        parse(HEAD + LOWERED)
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,10 @@ Whatever else an INDEX can be (quotients, remainders, minima) is tried trip by t
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import cast
 
 from tilewright.analysis.scalar_ranges import (
     Facts,
@@ -56,13 +58,13 @@ Part = tuple[Scalar, Scalar, bool | None]
 class Inside:
     """What a loop's body defines, and the ranges of it."""
 
-    values: set[Value] = field(default_factory=set[Value])
-    ranges: dict[Value, Range] = field(default_factory=dict[Value, Range])
+    values: set[Value]
+    ranges: ChainMap[Value, Range]
 
 
 def inside_of(block: Block, facts: Facts) -> Inside:
     """The values that `block` defines, with their ranges where everything outside has those of `facts`."""
-    found = Inside(set(), dict(facts.ranges))
+    found = Inside(set(), ChainMap({}, cast("dict[Value, Range]", facts.ranges)))
     known = Facts(found.ranges, facts.order)
     for stmt in walk(block):
         found.values.update(stmt.defs(), stmt.block_args())

@@ -75,13 +75,22 @@ def loops_of(function: Any) -> LoopFunction:
 
 
 def says_loops(text: str) -> bool:
-    """Whether `text` defines a loop function, by the look of its decorators."""
+    """Whether `text` is one loop function and nothing else, by its look: imports, constants, the decorated function."""
+    if DECORATOR not in text:
+        return False
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError):
         return False
-    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
-    return any(ast.unparse(mark).endswith(f".{DECORATOR}") for node in functions for mark in node.decorator_list)
+    rest = [node for node in tree.body if not isinstance(node, _BESIDE)]
+    only = rest[0] if len(rest) == 1 else None
+    if not isinstance(only, ast.FunctionDef):
+        return False
+    return any(ast.unparse(mark).endswith(f".{DECORATOR}") for mark in only.decorator_list)
+
+
+_BESIDE = (ast.Import, ast.ImportFrom, ast.Assign, ast.Expr)
+"""What may stand beside the function of a text."""
 
 
 def _from_text(text: str, file: str) -> LoopFunction:

@@ -152,7 +152,9 @@ class _TextReader:
             raise LanguageError(
                 f"{node.name} is not marked as a kernel",
                 span=self._line(node),
-                help="decorate it with @pl.jit, @pl.jit.incore or @pl.jit.inline",
+                help="pl.loop.parse reads loop functions"
+                if found is not None and found[0] == "loop.function"
+                else "decorate it with @pl.jit, @pl.jit.incore or @pl.jit.inline",
             )
         source = FunctionSource(node.name, node, self.file, kind, self.names)
         self._add(node, source)

@@ -112,12 +112,15 @@ class _Verifier:
     def __init__(self) -> None:
         self.known: set[Value] = set()
         self.ever: set[Value] = set()
+        self.recent: list[Value] = []
+        """what is known, in the order of definition"""
 
     # --- values ---
     def define(self, value: Value) -> None:
         self.require(value not in self.ever, f"{value.name!r} is defined twice", "one definition for each value")
         self.ever.add(value)
         self.known.add(value)
+        self.recent.append(value)
 
     def require(self, holds: bool, message: str, required: str, found: str | None = None) -> None:
         if not holds:
@@ -133,7 +136,7 @@ class _Verifier:
 
     # --- blocks ---
     def block(self, block: Block, own: Iterable[Value] = ()) -> None:
-        before = set(self.known)
+        before = len(self.recent)
         for value in own:
             self.define(value)
         for stmt in block:
@@ -141,7 +144,12 @@ class _Verifier:
                 self.stmt(stmt)
             except TilewrightError as error:
                 raise error.at(stmt.span) from None
-        self.known = before
+        self.forget(before)
+
+    def forget(self, count: int) -> None:
+        """All but the first `count` values that are known are known no more."""
+        self.known.difference_update(self.recent[count:])
+        del self.recent[count:]
 
     def stmt(self, stmt: Stmt) -> None:
         what = f"{type(stmt).__name__} is no statement of the loop level"
@@ -251,7 +259,7 @@ class _Verifier:
 
     def compute(self, stmt: ComputeBlock) -> None:
         self.condition(stmt.where)
-        before = set(self.known)
+        before = len(self.recent)
         for match in stmt.matches:
             self.region(match.source)
             self.type(match.buffer)
@@ -274,7 +282,7 @@ class _Verifier:
             wanted = f"positions below {len(regions)}"
             self.require(there, f"{key} names a region that block {stmt.name!r} lacks", wanted, repr(listed))
         self.block(stmt.body)
-        self.known = before
+        self.forget(before)
 
     def operation(self, stmt: OpCall) -> None:
         bound = {tile for tile, _ in stmt.bindings}
@@ -305,9 +313,8 @@ class _Verifier:
     def element(self, buffer: Value, indices: tuple[Scalar, ...]) -> None:
         self.buffer(buffer)
         rank = buffer_type(buffer).rank
-        self.require(
-            len(indices) == rank, f"{buffer.name!r} has {rank} dimensions", f"{rank} indices", f"{len(indices)}"
-        )
+        wrong = f"{buffer.name!r} has {rank} dimension{'s' * (rank != 1)}"
+        self.require(len(indices) == rank, wrong, "one index for each", str(len(indices)))
         for index in indices:
             self.scalar(index)
             self.dtype(index, INDEX, f"an index of {buffer.name!r}")

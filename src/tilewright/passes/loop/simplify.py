@@ -10,8 +10,8 @@ After:   for i in pl.loop.serial(0, 16):
 
 Loops without trips, branches that are never taken and blocks whose predicate never holds are gone; a branch that is
 always taken is its arm; a scalar named for a constant or another name is that, and so is the variable of one trip.
-Ranges come from loop bounds, names and the conditions around. What an undefined element or an access out of bounds
-would do where it is reached stays.
+Ranges come from loop bounds, names and the conditions around. A read whose value does not count (`B[i] * 0`) goes with
+the expression that held it.
 """
 
 from __future__ import annotations
