@@ -9,9 +9,9 @@ from __future__ import annotations
 from tilewright.analysis.extents import Extents, box_of, extents_of, plain_layout, tile_type
 from tilewright.analysis.footprint import MASK_ROW_BYTES, packs_masks
 from tilewright.analysis.spaces import DDR, nbytes_of, placing_attribute, read_tensor, tile_operands
-from tilewright.analysis.uses import definitions_of
-from tilewright.errors import Span, UnsupportedError
-from tilewright.ir.dtypes import BOOL
+from tilewright.analysis.uses import Uses, definitions_of, uses_of
+from tilewright.errors import NoRouteError, Span, UnsupportedError
+from tilewright.ir.dtypes import BOOL, DType
 from tilewright.ir.function import Function
 from tilewright.ir.layout import COL_MAJOR, ROW_MAJOR, MemorySpace, SLayout
 from tilewright.ir.loops import Reduce
@@ -33,7 +33,7 @@ def resize(function: Function, target: Target) -> Function:
     moved |= {made for made, op in found.views.items() if isinstance(op, Reshape) and _must_move(made, op.tile, found)}
     if not moved and not any(found.changed(value) or _is_relaid(value, found) for value in found.tiles):
         return function
-    return _Resizer(found, moved, target, definitions_of(function)).function(function)
+    return _Resizer(found, moved, target, definitions_of(function), uses_of(function)).function(function)
 
 
 def _must_move(made: Value, source: Value, found: Extents) -> bool:
@@ -92,8 +92,11 @@ def column_reduced(stmt: Let, op: Op, target: Target) -> UnsupportedError:
 
 
 class _Resizer(Rewriter):
-    def __init__(self, found: Extents, moved: set[Value], target: Target, defined: dict[Value, Stmt]) -> None:
+    def __init__(
+        self, found: Extents, moved: set[Value], target: Target, defined: dict[Value, Stmt], uses: Uses
+    ) -> None:
         super().__init__()
+        self.uses = uses
         self.found = found
         self.moved = moved
         self.target = target
@@ -162,12 +165,38 @@ class _Resizer(Rewriter):
             offsets, seen, valid, wanted = offsets[::-1], seen[::-1], valid[::-1], wanted[::-1]
         if seen != shape:
             held = self.let(Reshape(held, seen, level=Level.TENSOR, span=span), f"{name}_view", span)
-        assert made.space is not None
-        last: Op = Load(held, offsets, wanted, valid, made.space, span=span)
+        last: Op = Load(held, offsets, wanted, valid, self.back_in(stmt, made), span=span)
         if column:
             row = self.let(last, f"{name}_row", span)
             last = Reshape(row, wanted[::-1], valid[::-1], level=Level.TILE, span=span)
         self.emit(Let(self.retype(stmt.target, placed_like(last.infer(), made)), last, span=span))
+
+    def back_in(self, stmt: Let, made: TileType) -> MemorySpace:
+        """Where the elements come back to: the tile's own memory; where DDR has no way there, as to an accumulator, one
+        from which its readers can store."""
+        assert made.space is not None
+        if self.carries(DDR, made.space, made.dtype, made.dtype):
+            return made.space
+        stores = [use.stmt.value for use in self.uses.get(stmt.target, ()) if isinstance(use.stmt, Let)]
+        if len(stores) == len(self.uses.get(stmt.target, ())):
+            for space in (MemorySpace.VEC, MemorySpace.MAT):
+                leaves = all(
+                    isinstance(op, Store) and self.carries(space, DDR, made.dtype, op.output_tensor.dtype)
+                    for op in stores
+                )
+                if leaves and self.carries(DDR, space, made.dtype, made.dtype):
+                    return space
+        raise NoRouteError(
+            f"a window of a product in {made.space.value} starts within a box, and has no way back to there",
+            span=stmt.span,
+            required=f"offsets at whole boxes of {self.target.name}, or readers that only store the window",
+            found=f"{made!r} of {stmt.value.qualified_name}" if isinstance(stmt.value, Op) else repr(made),
+            help="store the product, and load the window from there",
+        )
+
+    def carries(self, src: MemorySpace, dst: MemorySpace, dtype: DType, to: DType) -> bool:
+        edge = self.target.edge(src, dst)
+        return edge is not None and edge.carries(dtype, to)
 
     def stored_source(self, stmt: Let, source: Value) -> Value:
         """The source where it can be stored from: where it is, or loaded once more to a memory that DDR follows."""
