@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from properties.loop_programs import draw_loops
@@ -11,7 +13,12 @@ from tilewright.errors import TilewrightError
 from tilewright.execute.loops import interpret_loops
 from tilewright.frontend import parse, parse_loops, says_loops
 from tilewright.ir.loop_level import Allocate, Loop, LoopFunction, Store
+from tilewright.ir.verify_loops import verify_loops
+from tilewright.passes.loop.fuse_loops import fuse_loops
+from tilewright.passes.loop.lower_blocks import lower_blocks
+from tilewright.passes.loop.partition_loops import partition_loops
 from tilewright.passes.loop.simplify import simplify
+from tilewright.passes.loop.vectorize import Vectors, vectorize
 from tilewright.text import print_loops
 
 HEAD = "import tilewright.language as pl\n\n"
@@ -81,6 +88,18 @@ def test_random_programs_read_back(structured: bool) -> None:
         for function in (draw_loops(seed, structured=structured, affine=seed % 2 == 0),):
             for program in (function, simplify(function)):
                 assert parse_loops(print_loops(program)) == program
+
+
+def vectors(function: LoopFunction) -> LoopFunction:
+    return vectorize(function, Vectors(32, True))
+
+
+@pytest.mark.parametrize("apply", [fuse_loops, vectors, partition_loops, lower_blocks])
+def test_what_passes_make_is_right_and_reads_back(apply: Callable[[LoopFunction], LoopFunction]) -> None:
+    for seed in range(12):
+        function = apply(draw_loops(seed, structured=seed % 3 == 0, affine=seed % 2 == 0))
+        verify_loops(function)
+        assert parse_loops(print_loops(function)) == function
 
 
 ROWS = 4
