@@ -257,7 +257,7 @@ LOOP_PASSES: dict[str, Callable[[LoopFunction], LoopFunction]] = {
     "simplify": simplify,
     "partition_loops": partition_loops,
     "lower_blocks": lower_blocks,
-    "fuse_loops": lambda function: fuse_loops(function),
+    "fuse_loops": fuse_loops,
 }
 """What runs on loop functions by name, in any order."""
 
