@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from tilewright.ir.buffers import BufferType, Load, buffer_type
 from tilewright.ir.loop_level import Alias, Allocate, Loop, LoopFunction, LoopKind, Store
 from tilewright.ir.nodes import Block, Stmt, walk
-from tilewright.ir.scalar import Expr, Scalar, Shape, Value, linear_terms, substitute, values_in
+from tilewright.ir.scalar import Expr, Scalar, Shape, Value, linear_terms, values_in
 
 Classes = Mapping[Value, object]
 """Buffers that may overlap have equal classes; a buffer that is left out is alone."""
@@ -46,6 +46,8 @@ def loads_in(scalar: Scalar) -> Iterable[Load]:
     todo: list[Scalar] = [scalar]
     while todo:
         part = todo.pop()
+        if isinstance(part, int):
+            continue
         if isinstance(part, Load):
             yield part
             todo += part.indices
@@ -53,14 +55,19 @@ def loads_in(scalar: Scalar) -> Iterable[Load]:
             todo += part.children()
 
 
-def accesses_in(stmt: Stmt) -> list[Access]:
-    """What a statement and those inside it touch."""
+def own_accesses(stmt: Stmt) -> list[Access]:
+    """What a statement itself touches, those inside it left out."""
     if isinstance(stmt, Store):
         read = [load for scalar in (stmt.value, *stmt.indices) for load in loads_in(scalar)]
         return [*(Access(load.buffer, load.indices, False) for load in read), Access(stmt.buffer, stmt.indices, True)]
     bounds = (stmt.start, stmt.stop, stmt.step) if isinstance(stmt, Loop) else ()
-    found = [Access(load.buffer, load.indices, False) for bound in bounds for load in loads_in(bound)]
-    return found + [access for block in stmt.blocks() for inner in block for access in accesses_in(inner)]
+    return [Access(load.buffer, load.indices, False) for bound in bounds for load in loads_in(bound)]
+
+
+def accesses_in(stmt: Stmt) -> list[Access]:
+    """What a statement and those inside it touch."""
+    inner = [access for block in stmt.blocks() for inner in block for access in accesses_in(inner)]
+    return inner + own_accesses(stmt)
 
 
 def is_plain(stmt: Stmt) -> bool:
@@ -100,9 +107,18 @@ def _with_aliases(function: LoopFunction, classes: Classes) -> Classes:
 class _Fusion:
     def __init__(self, classes: Classes) -> None:
         self.classes = classes
+        self.known: dict[int, tuple[Stmt, list[Access]]] = {}
+        """by identity, what a statement touches: loops are looked at on every level"""
 
-    def item(self, stmt: Stmt, accesses: list[Access] | None = None) -> _Item:
-        found = _Item(stmt, accesses_in(stmt) if accesses is None else accesses, accesses is not None or is_plain(stmt))
+    def accesses(self, stmt: Stmt) -> list[Access]:
+        found = self.known.get(id(stmt))
+        if found is None:
+            inner = [access for block in stmt.blocks() for s in block for access in self.accesses(s)]
+            found = self.known[id(stmt)] = stmt, inner + own_accesses(stmt)
+        return found[1]
+
+    def item(self, stmt: Stmt, plain: bool | None = None) -> _Item:
+        found = _Item(stmt, self.accesses(stmt), is_plain(stmt) if plain is None else plain)
         if isinstance(stmt, Allocate):
             found.writes.add(stmt.buffer)
         for access in found.accesses:
@@ -129,7 +145,7 @@ class _Fusion:
                 hoists = not any(_depend(other, second) for other in between)
                 sinks = not hoists and not any(_depend(first, other) for other in between)
                 if (hoists or sinks) and self.legal(first, first.stmt, second, loop):
-                    merged = self.merged(first, first.stmt, second, loop)
+                    merged = self.merged(first.stmt, loop)
                     if hoists:
                         items[position] = merged
                     else:
@@ -138,13 +154,12 @@ class _Fusion:
                     return True
         return False
 
-    def merged(self, first: _Item, a: Loop, second: _Item, b: Loop) -> _Item:
+    def merged(self, a: Loop, b: Loop) -> _Item:
         def iv(value: Value) -> Scalar:
             return a.iv if value is b.iv else value
 
         body = tuple(substituted(stmt, iv) for stmt in b.body)
-        moved = [Access(x.buffer, tuple(substitute(i, iv) for i in x.indices), x.writes) for x in second.accesses]
-        return self.item(a.replace(body=(*a.body, *body)), [*first.accesses, *moved])
+        return self.item(a.replace(body=(*a.body, *body)), True)
 
     def legal(self, first: _Item, a: Loop, second: _Item, b: Loop) -> bool:
         """Whether no trip of `b` needs what a later trip of `a` does, or the other way round."""
