@@ -13,6 +13,7 @@ import pytest
 from native.building import TAILS, Building, compiled, draw, host, same, special
 from support import Array
 
+from tilewright.codegen.native import emit_llvm
 from tilewright.codegen.native.groups import LONGEST, Group
 from tilewright.codegen.native.llvm import processor_of
 from tilewright.codegen.native.storage import plan_storage
@@ -86,7 +87,7 @@ def test_a_row_kernel_keeps_at_most_one_row(make: Callable[[int, int], Program],
     """Everything is one group, one loop over the rows, and what lies between passes over a row is one row."""
     program = make(8, 1024)
     (group,) = groups_of(program)
-    final = group.final(processor_of(host()))
+    final = group.final(processor_of(host()))[0]
     assert [type(stmt) for stmt in final.body] == [Loop]
     assert not group.kept
     kept = kept_in_memory(final)
@@ -98,9 +99,32 @@ def test_a_chain_of_elementwise_operations_keeps_nothing() -> None:
     program = chain(16, 1024)
     (group,) = groups_of(program)
     assert len(group.stmts) == 7
-    for function in (group.fused, group.final(processor_of(host()))):
+    for function in (group.fused, group.final(processor_of(host()))[0]):
         assert not kept_in_memory(function)
         assert sum(isinstance(stmt, Loop) for stmt in function.body) == 1
+
+
+@pytest.mark.parametrize("columns", [2, 3, 5, 12, 17])
+def test_narrow_rows_without_gaps_are_one_loop(columns: int) -> None:
+    """All elements together: what is left over is left over once, not once per row."""
+    program = chain(64, columns)
+    (group,) = groups_of(program)
+    function, flat = group.final(processor_of(WIDE), group.fused.params)
+    assert len(flat) == 3
+    assert all(loop.start == 0 for loop in function.body if isinstance(loop, Loop))
+    given = [draw((64, columns), FP32, seed) for seed in range(3)]
+    for target in (None, WIDE):
+        same(program, given, compiled(program, target))
+    text = emit_llvm(program, host())
+    assert text.count("phi i64") == 2  # one loop, and the way out
+
+
+def test_rows_with_gaps_stay_rows() -> None:
+    b = Building()
+    a, out = b.tensor("a", 64, 30), b.tensor("out", 64, 30, out=True)
+    x = b.load(a, shape=(64, 12), offsets=(0, 7))
+    b.store(b.let(Add(b.let(Mul(x, x)), x)), out, (0, 3))
+    same(b.program(), [draw((64, 30), FP32), draw((64, 30), FP32)])
 
 
 def test_a_tile_that_is_read_elsewhere_keeps_its_memory() -> None:
@@ -137,7 +161,7 @@ def test_every_step_of_the_loops_gives_the_same_numbers() -> None:
         interpret(program, [x, out])
         (group,) = groups_of(program)
         narrow, wide = processor_of(host()), processor_of(WIDE)
-        for function in (group.lowered.function, group.fused, group.final(narrow), group.final(wide)):
+        for function in (group.lowered.function, group.fused, group.final(narrow)[0], group.final(wide)[0]):
             given: dict[Value, Array] = dict.fromkeys(group.lowered.tiles.values(), x)
             found = np.zeros_like(out)
             given |= {window.buffer: found for window in group.lowered.windows if window.tensor.name == "out"}

@@ -15,6 +15,7 @@ from tilewright.frontend import parse_loops
 from tilewright.ir.loop_builder import LoopBuilder
 from tilewright.ir.loop_level import Loop, LoopFunction, LoopKind
 from tilewright.ir.nodes import walk
+from tilewright.passes.loop.flatten_loops import flatten_loops
 from tilewright.passes.loop.fuse_loops import fuse_loops
 from tilewright.passes.loop.vectorize import Vectors, vectorize
 
@@ -35,7 +36,13 @@ def in_vectors(function: LoopFunction) -> LoopFunction:
     return vectorize(function, PLAIN)
 
 
-@pytest.mark.parametrize(("name", "change"), [("fuse_loops", fuse_loops), ("vectorize", in_vectors)])
+def in_one(function: LoopFunction) -> LoopFunction:
+    return flatten_loops(function, function.params)[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "change"), [("fuse_loops", fuse_loops), ("vectorize", in_vectors), ("flatten_loops", in_one)]
+)
 def test_the_page_shows_what_the_pass_does(name: str, change: Callable[[LoopFunction], LoopFunction]) -> None:
     before, after = re.findall(r"^```python\n(.*?)^```", (PAGES / f"{name}.md").read_text(), re.S | re.M)
     found = change(parse_loops("import tilewright.language as pl\n\n" + before))
@@ -155,3 +162,29 @@ def test_another_name_of_the_same_memory_keeps_loops_apart() -> None:
         f.store(out, (j,), f.load(name, 7 - j))
     before = f.build()
     assert fuse_loops(before) == before
+
+
+@pytest.mark.parametrize("line", ["x[i, 0] * 2.0", "x[i, j] * m[0, j]", "x[63 - i, j]"])
+def test_what_is_read_otherwise_keeps_two_loops(line: str) -> None:
+    text = f"""\
+def main(
+    x: pl.loop.Buffer[[64, 12], pl.FP32], m: pl.loop.Buffer[[1, 12], pl.FP32], y: pl.loop.Buffer[[64, 12], pl.FP32]
+):
+    for i in pl.loop.serial(0, 64):
+        for j in pl.loop.serial(0, 12):
+            y[i, j] = {line}
+"""
+    before = read(text)
+    assert flatten_loops(before, before.params) == (before, {})
+
+
+def test_rows_with_gaps_keep_two_loops() -> None:
+    text = """\
+def main(x: pl.loop.Buffer[[64, 12], pl.FP32], y: pl.loop.Buffer[[64, 12], pl.FP32]):
+    for i in pl.loop.serial(0, 64):
+        for j in pl.loop.serial(0, 12):
+            y[i, j] = x[i, j]
+"""
+    before = read(text)
+    assert flatten_loops(before, before.params[:1]) == (before, {})
+    assert len(loops_of(flatten_loops(before, before.params)[0])) == 1

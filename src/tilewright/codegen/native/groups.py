@@ -9,7 +9,7 @@ LLVM's time for one function grows faster than its length, so a run ends after `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from tilewright.codegen.native.llvm import Processor
@@ -18,6 +18,7 @@ from tilewright.ir.nodes import Block, Let, Stmt
 from tilewright.ir.op import Op, is_array
 from tilewright.ir.scalar import Value
 from tilewright.ir.types import TileType
+from tilewright.passes.loop.flatten_loops import Flat, flatten_loops
 from tilewright.passes.loop.fuse_loops import fuse_loops
 from tilewright.passes.loop.lower_tiles import Lowered, has_loops, lower_tiles
 from tilewright.passes.loop.vectorize import Vectors, vectorize
@@ -37,9 +38,11 @@ class Group:
     fused: LoopFunction
     """the loops joined, and what lies between them made small"""
 
-    def final(self, processor: Processor) -> LoopFunction:
-        """The loops in the vectors of a processor."""
-        return vectorize(self.fused, Vectors(processor.vector_bytes, processor.has_avx512))
+    def final(self, processor: Processor, dense: Collection[Value] = ()) -> tuple[LoopFunction, Flat]:
+        """The loops in the vectors of a processor, and the parameters that have one dimension now; `dense` are those
+        that may."""
+        function, flat = flatten_loops(self.fused, dense)
+        return vectorize(function, Vectors(processor.vector_bytes, processor.has_avx512)), flat
 
 
 @dataclass(slots=True)

@@ -18,6 +18,7 @@ from tilewright.codegen.native.reduce import reduce
 from tilewright.codegen.native.scope import Place, Scope, reinterprets, row_major, window
 from tilewright.codegen.native.storage import Plan, Storage
 from tilewright.errors import Span, UnsupportedError, VerifyError
+from tilewright.ir.buffers import buffer_type
 from tilewright.ir.dtypes import UINT8
 from tilewright.ir.layout import Pad
 from tilewright.ir.loops import Contract, Elementwise, Reduce, Update
@@ -93,14 +94,19 @@ class Operations:
             places[part.buffer] = window(scope, part.map, scope.place(part.tensor), shape)
         for number, (given, dtype) in lowered.numbers.items():
             scope.registers[number] = scope.element(given, dtype)
-        final = group.final(scope.processor)
+        final, flat = group.final(scope.processor, [b for b, place in places.items() if place.is_contiguous])
+        for buffer, line in flat.items():
+            place = places.pop(buffer)
+            places[line] = replace(place, shape=scope.indices(buffer_type(line).shape), strides=(1,))
         offsets, nbytes = scratch_plan(final)
         self.scratch_bytes = max(self.scratch_bytes, nbytes)
         scratch = Place(scope.b.address("%ws", "i8", self.plan.nbytes), UINT8, (), ())
 
         def emit(inner: Scope, inside: list[Place]) -> None:
             found = dict(zip(places, inside, strict=False))
-            emitter = LoopEmitter(inner, found, inside[-1].pointer, offsets, dict(group.classes))
+            emitter = LoopEmitter(
+                inner, found, inside[-1].pointer, offsets, {flat.get(b, b): kind for b, kind in group.classes.items()}
+            )
             emitter.block(final.body, inner.single)
 
         self.module.library.outlined(scope, [*places.values(), scratch], {}, scalars_of(final), emit)

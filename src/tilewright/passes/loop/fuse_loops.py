@@ -46,8 +46,6 @@ def loads_in(scalar: Scalar) -> Iterable[Load]:
     todo: list[Scalar] = [scalar]
     while todo:
         part = todo.pop()
-        if isinstance(part, int):
-            continue
         if isinstance(part, Load):
             yield part
             todo += part.indices
