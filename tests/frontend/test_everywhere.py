@@ -177,3 +177,31 @@ def test_an_array_of_indices_says_where_rows_are() -> None:
     program = backwards.lower(a, np.zeros_like(a), target="ascend910b")
     target = load_target("ascend910b")
     assert [cores_of(f, target) for f in program.functions if cores_of(f, target)] == [{"vector"}]
+
+
+# --- windows ----------------------------------------------------------------------------------------------------------
+@pl.jit
+def filled_later(a: pl.Tensor, n: pl.Scalar[pl.INDEX], out: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        window = pl.slice(a, [4, 8], [0, 0], valid_shape=[n, 8])
+        for i in pl.range(1):
+            if i == 0:
+                out = pl.assemble(out, pl.fillpad(window, pl.PadValue.zero), [0, 0])
+    return out
+
+
+@pl.jit
+def filled_elsewhere(a: pl.Tensor, n: pl.Scalar[pl.INDEX], out: pl.Out[pl.Tensor]):
+    window = pl.slice(a, [4, 8], [0, 0], valid_shape=[n, 8])
+    with pl.at(level=pl.Level.CORE_GROUP):
+        out = pl.assemble(out, pl.fillpad(window, pl.PadValue.zero), [0, 0])
+    return out
+
+
+@pytest.mark.parametrize("n", [1, 3, 4])
+@pytest.mark.parametrize("kernel", [filled_later, filled_elsewhere])
+def test_a_window_is_filled_in_another_block(kernel: Any, n: int) -> None:
+    a = rows_of(1, 2, 3, 4)
+    wanted = np.zeros_like(a)
+    wanted[:n] = a[:n]
+    np.testing.assert_array_equal(everywhere(kernel, a, n, np.full_like(a, 9)), wanted)

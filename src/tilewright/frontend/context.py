@@ -72,6 +72,8 @@ class Context:
         self.functions = functions
         self.scope = Scope()
         self.out: list[Stmt] = []
+        self.around: list[list[Stmt]] = []
+        """the statements so far of the blocks around the one that is being read"""
         self.facts: dict[ast.AST, LoopFacts] = {}
         self.attrs: dict[str, object] = {}
         self.symbols: dict[str, Scalar] = {}
@@ -174,6 +176,7 @@ class Context:
     def collect(self, body: Sequence[ast.stmt], at_end: Callable[[], None] | None = None) -> list[Stmt]:
         """The statements that `body` becomes. `at_end` may add to them."""
         outer, self.out = self.out, []
+        self.around.append(outer)
         try:
             self.statements(body)
             if at_end is not None:
@@ -181,6 +184,7 @@ class Context:
             return self.out
         finally:
             self.out = outer
+            self.around.pop()
 
     # --- scalars ---
     def simplified(self, scalar: Scalar) -> Scalar:

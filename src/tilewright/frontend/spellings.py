@@ -13,13 +13,13 @@ Whatever else a call gives goes to the operation as it stands, which refuses wha
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tilewright.errors import CallError, Span
 from tilewright.frontend.context import Context
 from tilewright.frontend.operations import Arguments, call_operation
 from tilewright.frontend.operators import level_of, shape_of
-from tilewright.ir.nodes import Let
+from tilewright.ir.nodes import Let, Scope, Stmt, result_of
 from tilewright.ir.op import Level, is_array
 from tilewright.ir.scalar import BinaryKind, Shape, Value, binary
 from tilewright.ir.types import TensorType
@@ -47,14 +47,24 @@ def call_spelled(
 
 
 def _cut_as(context: Context, arguments: Arguments) -> Shape | None:
-    """The extents of the window that the first argument, a tensor, is the valid part of, where it was cut just now."""
+    """The extents of the window that the first argument, a tensor, is the valid part of, where it was cut in this
+    block, in one around it, or in a section before it."""
     given = next(iter(arguments.values()), None)
     if not isinstance(given, Value) or not isinstance(given.type, TensorType):
         return None
-    for statement in reversed(context.out):
+    return next((cut for block in (context.out, *reversed(context.around)) if (cut := _cut_in(block, given))), None)
+
+
+def _cut_in(block: Sequence[Stmt], given: Value) -> Shape | None:
+    for statement in reversed(block):
         if isinstance(statement, Let) and statement.target is given:
             cut = statement.value
             return cut.kept(cut.shape) if isinstance(cut, Slice) else None
+        if isinstance(statement, Scope) and given in statement.results:
+            inner = result_of(statement.body)[statement.results.index(given)]
+            found = _cut_in(statement.body, inner) if isinstance(inner, Value) else None
+            # A number that the section made itself is not known after it.
+            return found if found is not None and all(isinstance(extent, int) for extent in found) else None
     return None
 
 

@@ -92,7 +92,7 @@ class PadOp(Op):
 
 class Fillpad(PadOp, name="fillpad", levels=(TILE,), result_space=VEC):
     """The valid part of `tile`, and `pad_value` (zero, max, min) in the rest of its physical shape, which is valid
-    too from then on. Of a tensor just cut by `slice(..., valid_shape=...)` it is `fillpad_expand` to what was cut."""
+    too from then on. Of a tensor cut by `slice(..., valid_shape=...)` it is `fillpad_expand` to what was cut."""
 
     pad_value: Pad = attribute(default=Pad.ZERO)
     spelling = Spelling(pto="pto.tfillpad")
