@@ -13,9 +13,9 @@ from tilewright.ir.dtypes import BOOL, INDEX
 from tilewright.ir.scalar import Binary, BinaryKind, Const, Scalar, Unary, UnaryKind, Value, binary, dtype_of
 from tilewright.ir.types import ScalarType
 
-I, J, N = (Value(name, ScalarType(INDEX)) for name in "ijn")
-RANGES: dict[Value, Range] = {I: (0, 5), J: (0, 7)}
-FACTS = Facts(RANGES, {I: 0, J: 1, N: 2})
+M, J, N = (Value(name, ScalarType(INDEX)) for name in "ijn")
+RANGES: dict[Value, Range] = {M: (0, 5), J: (0, 7)}
+FACTS = Facts(RANGES, {M: 0, J: 1, N: 2})
 
 
 def made(kind: BinaryKind, lhs: Scalar, rhs: Scalar) -> Scalar:
@@ -25,25 +25,25 @@ def made(kind: BinaryKind, lhs: Scalar, rhs: Scalar) -> Scalar:
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        (J + I - (I - 1), J + 1),
-        (J + I, I + J),
-        ((I + J) * 8 - J * 8, I * 8),
-        ((I * 8 + J) // 8, I),
-        ((I * 8 + J) % 8, J),
-        ((I * 8 + J + 16) // 8, I + 2),
-        ((N * 8 + I) // 4, I // 4 + N * 2),
+        (J + M - (M - 1), J + 1),
+        (J + M, M + J),
+        ((M + J) * 8 - J * 8, M * 8),
+        ((M * 8 + J) // 8, M),
+        ((M * 8 + J) % 8, J),
+        ((M * 8 + J + 16) // 8, M + 2),
+        ((N * 8 + M) // 4, M // 4 + N * 2),
         ((N // 4) // 8, N // 32),
         ((N % 32) % 8, N % 8),
-        (made(BinaryKind.MIN, I + 3, 16), I + 3),
-        (made(BinaryKind.MAX, I - J - 9, 0), 0),
-        (made(BinaryKind.LT, I + 1, 5), made(BinaryKind.LT, I, 4)),
-        (made(BinaryKind.LT, I * 4, 10), made(BinaryKind.LT, I, 3)),
-        (made(BinaryKind.GT, 4, I), made(BinaryKind.LT, I, 4)),
-        (made(BinaryKind.EQ, I * 2, 3), Const(False, BOOL)),
-        (made(BinaryKind.LT, I, 6), Const(True, BOOL)),
-        (made(BinaryKind.GE, I, 6), Const(False, BOOL)),
+        (made(BinaryKind.MIN, M + 3, 16), M + 3),
+        (made(BinaryKind.MAX, M - J - 9, 0), 0),
+        (made(BinaryKind.LT, M + 1, 5), made(BinaryKind.LT, M, 4)),
+        (made(BinaryKind.LT, M * 4, 10), made(BinaryKind.LT, M, 3)),
+        (made(BinaryKind.GT, 4, M), made(BinaryKind.LT, M, 4)),
+        (made(BinaryKind.EQ, M * 2, 3), Const(False, BOOL)),
+        (made(BinaryKind.LT, M, 6), Const(True, BOOL)),
+        (made(BinaryKind.GE, M, 6), Const(False, BOOL)),
         (Unary(UnaryKind.NOT, made(BinaryKind.LT, N, J), BOOL), made(BinaryKind.GE, N, J)),
-        (5 - I, 5 - I),
+        (5 - M, 5 - M),
     ],
 )
 def test_forms(before: Scalar, after: Scalar) -> None:
@@ -54,7 +54,7 @@ def test_forms(before: Scalar, after: Scalar) -> None:
 def draw(random: Random, depth: int) -> Scalar:
     """An INDEX over i, j and n."""
     if depth == 0 or random.random() < 0.2:
-        return random.choice([I, J, N, random.randint(-4, 9)])
+        return random.choice([M, J, N, random.randint(-4, 9)])
     kind = random.choice([BinaryKind.ADD, BinaryKind.SUB, BinaryKind.MUL, BinaryKind.MIN, BinaryKind.MAX,
                           BinaryKind.FLOORDIV, BinaryKind.MOD])  # fmt: skip
     left = draw(random, depth - 1)
@@ -72,7 +72,7 @@ def test_simple_expressions_are_equal_and_within_their_range(seed: int) -> None:
             simple = simplify_scalar(scalar, FACTS)
             low, high = range_of(index, FACTS)
             for i, j, n in product(range(6), range(8), (-7, 0, 3)):
-                env = {I: i, J: j, N: n}
+                env = {M: i, J: j, N: n}
                 value = evaluate_scalar(scalar, env)
                 assert evaluate_scalar(simple, env) == value, (scalar, simple, env)
                 if dtype_of(scalar) is INDEX:
@@ -80,13 +80,13 @@ def test_simple_expressions_are_equal_and_within_their_range(seed: int) -> None:
 
 
 def test_conditions_narrow_ranges() -> None:
-    both = made(BinaryKind.AND, made(BinaryKind.LT, I, J - 4), made(BinaryKind.GE, I, 2))
-    assert narrowed(both, FACTS) == {I: (2, 2), J: (5, 7)}
+    both = made(BinaryKind.AND, made(BinaryKind.LT, M, J - 4), made(BinaryKind.GE, M, 2))
+    assert narrowed(both, FACTS) == {M: (2, 2), J: (5, 7)}
     assert narrowed(made(BinaryKind.EQ, N, 3), FACTS) == {N: (3, 3)}
 
 
 def test_ranges_of_loop_variables() -> None:
     assert trip_range(0, 16, 4, FACTS) == (0, 12)
     assert trip_range(7, -1, -2, FACTS) == (1, 7)
-    assert trip_range(I, J, 1, FACTS) == (0, 6)
+    assert trip_range(M, J, 1, FACTS) == (0, 6)
     assert trip_range(0, N, 1, FACTS) == (0, None)

@@ -8,6 +8,7 @@ Everything that scalars of kernels are made of is read as there. What differs: a
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -71,9 +72,20 @@ class LoopExpressions:
                 case ast.Call():
                     return self.call(node)
                 case _:
+                    self.no_buffers(ast.iter_child_nodes(node))
                     return self._plain(node)
         except TilewrightError as error:
             raise error.at(self.context.span(node)) from None
+
+    def no_buffers(self, nodes: Iterable[ast.AST]) -> None:
+        """Raises `LanguageError` when one of the operands is a buffer, whole: there is no arithmetic on those."""
+        for node in nodes:
+            if isinstance(node, ast.Name) and is_buffer(self.context.lookup(node.id)):
+                raise LanguageError(
+                    f"{node.id!r} is a buffer, and a scalar is wanted here",
+                    span=self.context.span(node),
+                    help=f"write an element, such as {node.id}[i]",
+                )
 
     # --- kinds of results ---
     def scalar(self, node: ast.expr, dtype: DType | None = None) -> Scalar:
@@ -214,6 +226,7 @@ class LoopExpressions:
                     help="docs/loops.md shows where each word stands",
                 )
             case _:
+                self.no_buffers((*node.args, *(keyword.value for keyword in node.keywords)))
                 return self._plain(node)
 
     def positional(self, node: ast.Call, count: int) -> list[ast.expr]:
