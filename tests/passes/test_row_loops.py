@@ -15,6 +15,7 @@ from tilewright.frontend import parse_loops
 from tilewright.ir.loop_builder import LoopBuilder
 from tilewright.ir.loop_level import Loop, LoopFunction, LoopKind
 from tilewright.ir.nodes import walk
+from tilewright.ir.verify_loops import verify_loops
 from tilewright.passes.loop.flatten_loops import flatten_loops
 from tilewright.passes.loop.fuse_loops import fuse_loops
 from tilewright.passes.loop.vectorize import Vectors, vectorize
@@ -114,6 +115,7 @@ def test_random_programs_keep_their_meaning(structured: bool) -> None:
         expected = loop_arguments(before, seed)
         interpret_loops(before, expected)
         for after in (fuse_loops(before), vectorize(before, PLAIN), vectorize(fuse_loops(before), MASKED)):
+            verify_loops(after)
             found = loop_arguments(before, seed)
             interpret_loops(after, found)
             for a, b in zip(found, expected, strict=True):
