@@ -107,13 +107,13 @@ def placed(program: Program, target: Target) -> Iterator[Stage]:
     yield "legalize_dtypes", program
     program = legalize_layouts(program, target)
     yield "legalize_layouts", program
-    # After moves, which show what crosses between cores; before scratch, which belongs to one function.
-    program = split_engines(program, target)
-    yield "split_engines", program
-    # After the split, else a loop over several phases would be cut copy by copy; with every move in place, since what
-    # fits depends on them; before scratch, so that each slot has its own.
+    # With every move in place, since they show what crosses between cores, and what fits depends on them; before the
+    # split, so that what crosses through DDR has a tensor of its own in each slot.
     program = pipeline(program, target)
     yield "pipeline", program
+    # Before scratch, which belongs to one function.
+    program = split_engines(program, target)
+    yield "split_engines", program
     program = materialize_scratch(program, target)
     yield "materialize_scratch", program
     # Last: every tile that will ever exist does now.
@@ -166,7 +166,7 @@ def _judged(function: Function, target: Target, prepared: Callable[[Program], Pr
         for name, after in placed(blocks, target):
             if name == "legalize_moves" and not registers:
                 found = price_of(after, target)
-            if name == "pipeline":
+            if name == "split_engines":
                 break
         # Whether everything has room is asked without looking for the best places.
         unfit = next((error for f in after.functions if (error := misfit(f, target)) is not None), None)
@@ -190,8 +190,8 @@ PASSES: dict[str, Callable[[Program, Target], Program]] = {
     "legalize_moves": legalize_moves,
     "legalize_dtypes": legalize_dtypes,
     "legalize_layouts": legalize_layouts,
-    "split_engines": split_engines,
     "pipeline": pipeline,
+    "split_engines": split_engines,
     "materialize_scratch": materialize_scratch,
     "assign_buffers": assign_buffers,
     "place_buffers": place_buffers,

@@ -41,7 +41,7 @@ return o_2
 def before(program: Program, target: Target) -> Program:
     """What the pass gets."""
     *_, (_, tiles) = unplaced(program, target)
-    return next(stage for name, stage in placed(tiles, target) if name == "split_engines")
+    return next(stage for name, stage in placed(tiles, target) if name == "legalize_layouts")
 
 
 def loops(program: Program) -> list[For]:

@@ -30,9 +30,10 @@ from dataclasses import dataclass, field
 from tilewright.analysis.hints import PerfHint
 from tilewright.errors import TilewrightError, UnsupportedError
 from tilewright.ir.function import Function, FunctionKind, Program
-from tilewright.ir.nodes import Block, For, LoopKind, walk
+from tilewright.ir.nodes import Block, For, LoopKind
 from tilewright.passes.memory.fitting import misfit
 from tilewright.passes.tile.pipeline.copies import PLAIN, Depths, replicate, trips_of
+from tilewright.passes.tile.pipeline.overlap import crossing_loops
 from tilewright.targets import Target
 
 MAX_STATEMENTS = 100_000
@@ -41,6 +42,9 @@ MAX_STATEMENTS = 100_000
 DEEPEST = 4
 """Depths up to this may be decided on instead of the one asked for."""
 
+CROSSING = 2
+"""The depth of a plain loop whose trips cross between cores, where there is room for it."""
+
 REDUCED = "PH-MR-001"
 """A pipelined loop has fewer slots than it was given."""
 
@@ -48,7 +52,7 @@ REDUCED = "PH-MR-001"
 def pipeline(program: Program, target: Target) -> Program:
     """Requires placed tiles. Ensures that slots are copies, of which as many were made as fit."""
     plan = plan_pipelines(program, target)
-    return program.map(lambda function: replicate(function, plan.depths))
+    return program.map(lambda function: replicate(function, plan.depths, target))
 
 
 @dataclass(slots=True)
@@ -72,9 +76,8 @@ def plan_pipelines(program: Program, target: Target) -> PipelinePlan:
     after another, inner ones first, since those run most often."""
     plan = PipelinePlan()
     for function in program.functions:
-        loops = list(_innermost_first(function.body)) if function.kind is FunctionKind.INCORE else []
-        if loops:
-            _decide(function, loops, target, plan)
+        if function.kind is FunctionKind.INCORE:
+            _decide(function, list(_innermost_first(function.body)), crossing_loops(function, target), target, plan)
     return plan
 
 
@@ -86,51 +89,65 @@ def _innermost_first(block: Block) -> Iterator[For]:
             yield stmt
 
 
-def _decide(function: Function, loops: list[For], target: Target, plan: PipelinePlan) -> None:
-    wished = {loop: _useful(loop, plan, target) for loop in loops}
-    plain: Depths = dict.fromkeys(loops, PLAIN)
-    _count(function, wished)
-    reason = misfit(replicate(function, wished), target)
-    if reason is None or misfit(replicate(function, plain), target) is not None:
+def _decide(function: Function, asked: list[For], crossing: list[For], target: Target, plan: PipelinePlan) -> None:
+    """`asked` are the loops with a depth of their own; those `crossing` get one where there is room for it."""
+    wished = {loop: _useful(loop, loop.stage, plan, target) for loop in asked}
+    _check_length(function, wished)
+    for loop in crossing:
+        depth = _useful(loop, CROSSING, plan, target)
+        if depth > 1 and _length(function, wished | {loop: depth}) <= MAX_STATEMENTS:
+            wished[loop] = depth
+    if not wished:
+        return
+    plain: Depths = dict.fromkeys(wished, PLAIN)
+    reason = misfit(replicate(function, wished, target), target)
+    if reason is None or misfit(replicate(function, plain, target), target) is not None:
         # When not even plain loops fit, the error is raised where addresses are planned.
         plan.depths |= wished if reason is None else plain
         return
     decided = plain
-    for loop in loops:
+    for loop, most in wished.items():
+        # One slot alone gains a loop nothing that was not asked to have any.
+        least = PLAIN if loop.kind is LoopKind.PIPELINE else 1
         why: TilewrightError | None = reason
-        for depth in range(wished[loop], PLAIN, -1):
-            why = misfit(replicate(function, decided | {loop: depth}), target)
+        for depth in range(most, least, -1):
+            why = misfit(replicate(function, decided | {loop: depth}, target), target)
             if why is None:
                 decided[loop] = depth
                 break
             reason = why
-        if decided[loop] < wished[loop] and wished[loop] > 1:
-            plan.found.append(_reduced(loop, wished[loop], max(1, decided[loop]), reason))
+        if loop.kind is LoopKind.PIPELINE and decided[loop] < most and most > 1:
+            plan.found.append(_reduced(loop, most, max(1, decided[loop]), reason))
     plan.depths |= decided
 
 
-def _useful(loop: For, plan: PipelinePlan, target: Target) -> int:
+def _useful(loop: For, stage: int, plan: PipelinePlan, target: Target) -> int:
     """The depth asked for, or decided; no more than there are trips."""
     if not isinstance(loop.step, int):
-        if loop.stage > 1:
-            message = f"the loop over {loop.iv.name} has depth 1, not {loop.stage}: its step is known only at run time"
+        if stage > 1:
+            message = f"the loop over {loop.iv.name} has depth 1, not {stage}: its step is known only at run time"
             plan.found.append(PerfHint(REDUCED, message, loop.span))
         return 1
     trips = trips_of(loop)
-    most = max(DEEPEST, loop.stage) if not isinstance(trips, int) else max(1, trips)
-    options = [min(loop.stage, most), *(d for d in range(1, min(DEEPEST, most) + 1) if d != min(loop.stage, most))]
-    return target.decisions.first(f"depth of loops over {loop.iv.name} instead of {loop.stage}", options)[0]
+    most = max(DEEPEST, stage) if not isinstance(trips, int) else max(1, trips)
+    options = [min(stage, most), *(d for d in range(1, min(DEEPEST, most) + 1) if d != min(stage, most))]
+    return target.decisions.first(f"depth of loops over {loop.iv.name} instead of {stage}", options)[0]
 
 
-def _count(function: Function, depths: Depths) -> None:
+def _length(function: Function, depths: Depths) -> int:
+    """The number of statements with all copies; 0 where there are none."""
     copies: dict[For, int] = {loop: 2 * depth - 1 for loop, depth in depths.items() if depth > 1}
 
     def size(block: Block) -> int:
         inside = ((stmt, sum(size(inner) for inner in stmt.blocks())) for stmt in block)
         return sum(1 + count * copies.get(stmt, 1) if isinstance(stmt, For) else 1 + count for stmt, count in inside)
 
-    total = size(function.body)
-    if total > MAX_STATEMENTS and total > sum(1 for _ in walk(function.body)):
+    return size(function.body) if copies else 0
+
+
+def _check_length(function: Function, depths: Depths) -> None:
+    total = _length(function, depths)
+    if total > MAX_STATEMENTS:
         loop = max(depths, key=lambda each: depths[each])
         raise UnsupportedError(
             "the slots of a pipeline make the function too long",

@@ -7,6 +7,8 @@ from tilewright.ir.nodes import For, If, LoopKind, Stmt, Yield
 from tilewright.ir.rewrite import Rewriter, clone_block
 from tilewright.ir.scalar import BinaryKind, Scalar, Value, binary, maximum
 from tilewright.passes.tile.pipeline.conditions import Known, settled
+from tilewright.passes.tile.pipeline.overlap import overlapped
+from tilewright.targets import Target
 
 PLAIN = 0
 """The depth of a loop that is not pipelined at all: the buffers of its body are reused within a trip."""
@@ -14,11 +16,17 @@ PLAIN = 0
 Depths = dict[For, int]
 
 
-def replicate(function: Function, depths: Depths) -> Function:
-    """`function` with the loops in `depths` at their depths; itself where each has the depth that is written."""
-    if all(depth == 1 and loop.stage == 1 for loop, depth in depths.items()):
+def replicate(function: Function, depths: Depths, target: Target) -> Function:
+    """`function` with the loops in `depths` at their depths, what crosses between cores in them overlapped; itself
+    where each has the depth that is written."""
+    if all(depth == written(loop) <= 1 for loop, depth in depths.items()):
         return function
-    return _Replicator(depths).function(function)
+    return overlapped(_Replicator(depths).function(function), target)
+
+
+def written(loop: For) -> int:
+    """The depth that `loop` has as it stands."""
+    return loop.stage if loop.kind is LoopKind.PIPELINE else PLAIN
 
 
 class _Replicator(Rewriter):
@@ -30,7 +38,7 @@ class _Replicator(Rewriter):
 
     def visit_for(self, stmt: For) -> None:
         depth = self.depths.get(stmt)
-        if depth is None or (depth == 1 and stmt.stage == 1):
+        if depth is None or depth == written(stmt) <= 1:
             super().visit_for(stmt)
             return
         body = self.block(stmt.body)
