@@ -315,7 +315,7 @@ def test_choosing_passes(page: Page) -> None:
     chip = "[...document.querySelectorAll('.passes button')].find((node) => node.textContent === 'split_engines')"
     page.click(*place(page, chip))
     titles = "document.querySelector('.diff .titles').innerText.split(/\\s+/)"
-    assert page.run(titles) == ["legalize_layouts", "split_engines"]
+    assert page.run(titles) == ["pipeline", "split_engines"]
     page.run(
         "(() => { const [a, b] = document.querySelectorAll('#program select');"
         "a.value = 0; b.value = tw.data.stages.length - 1; b.dispatchEvent(new Event('change')); })()"

@@ -18,6 +18,8 @@ Addresses are constants, therefore slots are copies of the body. Meaning stays s
 the next one starts from, in the same buffer, so an accumulator is there once. The loop for what is left over runs at
 most once; where the number of trips is not known, its later copies are guarded.
 
+A plain loop whose trips cross between cores gets `CROSSING` slots where there is room; see `overlap`.
+
 Does less than it was asked, and says so (`PH-MR-001`): a depth whose buffers do not fit is reduced, inner loops served
 first, in the end to a plain loop in which buffers are reused; a loop whose step is not constant has depth 1.
 Refuses: more copies than `MAX_STATEMENTS` allows (`UnsupportedError`)."""
