@@ -159,7 +159,7 @@ def test_what_reads_a_tensor_stays_before_what_overwrites_it() -> None:
 def test_attention_takes_two_thirds_of_the_time(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     machine, example = load_target(target), load_example("flash_attention.py")
     arguments = example.arguments()
-    named = dict(zip(("q", "k", "v", "out"), arguments, strict=True))
+    named: dict[str, Any] = dict(zip(("q", "k", "v", "out"), arguments, strict=True))
     program = example.flash_attention.lower(*arguments, target=target, after="frontend")
 
     def simulated() -> float:
@@ -245,7 +245,7 @@ def test_the_emulator_finds_a_signal_that_is_not_waited_for(target: str) -> None
     source, arguments = one_way()
     module = emit_pto(lower(parse(source), machine), machine, sync="explicit")
     ((name, text),) = module.texts.items()
-    named = dict(zip(("n", "a", "b", "out"), arguments, strict=True))
+    named: dict[str, Any] = dict(zip(("n", "a", "b", "out"), arguments, strict=True))
     launch(module.manifest, {name: text}, named, sync="explicit")
     numbers = "|".join(set(re.findall(r"pto\.sync\.wait <PIPE_FIX>, (\d+)", text)))
     left = re.sub(rf"pto\.sync\.(set|wait) <PIPE_\w+>, ({numbers})\n", "\n", text)
