@@ -62,15 +62,12 @@ $(READY): pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
-# An environment of its own, so that nobody needs torch and jax to develop. torch.compile needs a C++ compiler: where the
-# system has none, one that pip installs.
+# An environment of its own, so that nobody needs torch and jax to develop. torch.compile needs a C++ compiler with
+# OpenMP: where the system has none, both come from pip.
 $(BENCH_READY): pyproject.toml bench/requirements.txt
 	@test -n "$(PYTHON)" || { echo "Tilewright needs Python 3.11 or newer" >&2; exit 1; }
 	@$(BENCH)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv-bench
 	@echo "Setting up .venv-bench with torch and jax (once; again only when bench/requirements.txt changes)"
 	@$(BENCH)/python -m pip install --quiet --disable-pip-version-check -e . -r bench/requirements.txt
-	@command -v g++ >/dev/null 2>&1 || { \
-		$(BENCH)/python -m pip install --quiet --disable-pip-version-check ziglang && \
-		printf '#!/bin/sh\nexec %s -m ziglang c++ "$$@"\n' "$(CURDIR)/$(BENCH)/python" >$(BENCH)/zig-c++ && \
-		chmod +x $(BENCH)/zig-c++; }
+	@command -v g++ >/dev/null 2>&1 || bench/compiler $(BENCH)
 	@touch $@

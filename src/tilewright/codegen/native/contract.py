@@ -27,10 +27,12 @@ BLOCKS = {
     16: (
         (256, 1024, 96, LARGE_ROWS), (256, 512, 192, LARGE_ROWS), (384, 512, 96, LARGE_ROWS), (256, 512, 96, 32),
         (512, 256, 96, LARGE_ROWS), (192, 1024, 96, LARGE_ROWS), (256, 2048, 72, LARGE_ROWS), (256, 512, 96, 1 << 20),
+        (256, 1024, 192, LARGE_ROWS), (384, 256, 192, 32),
     ),
     32: (
         (384, 1024, 168, LARGE_ROWS), (512, 512, 56, LARGE_ROWS), (384, 512, 112, 32), (256, 512, 112, LARGE_ROWS),
         (512, 2048, 168, LARGE_ROWS), (384, 256, 112, LARGE_ROWS), (768, 256, 56, LARGE_ROWS), (384, 512, 112, 1 << 20),
+        (192, 1024, 112, LARGE_ROWS), (256, 256, 112, 32),
     ),
 }  # fmt: skip
 """By registers: (k, columns, rows) of a block, and the rows from which packing pays. The first is the model's, the
