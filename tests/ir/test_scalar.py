@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tilewright.execute.scalars import evaluate_scalar
 from tilewright.ir.dtypes import FP32, INDEX
-from tilewright.ir.scalar import Binary, BinaryKind, Const, Scalar, Value, binary, linear_terms, substitute
+from tilewright.ir.scalar import Binary, BinaryKind, Const, Scalar, Value, binary, linear_terms, substitute, values_in
 from tilewright.ir.types import ScalarType
 
 IV = Value("i", ScalarType(INDEX))
@@ -76,3 +76,17 @@ def test_constants_compare_by_bits() -> None:
     nan = float("nan")
     assert Const(nan, FP32) == Const(nan, FP32)
     assert Const(0.0, FP32) != Const(-0.0, FP32)
+
+
+def test_a_float_constant_is_one_however_it_was_made() -> None:
+    assert Const(1, FP32) == Const(1.0, FP32)
+
+
+def test_what_is_shared_is_visited_once() -> None:
+    x = Value("x", ScalarType(FP32))
+    tree: Scalar = x
+    for _ in range(100):  # 2 ** 100 paths
+        tree = binary(BinaryKind.ADD, tree, tree)
+    assert set(values_in(tree)) == {x}
+    y = Value("y", ScalarType(FP32))
+    assert set(values_in(substitute(tree, lambda _: y))) == {y}

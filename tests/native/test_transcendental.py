@@ -1,6 +1,8 @@
-"""exp and log on samples of all bit patterns against FP64: at most 2 units in the last place, edges exact."""
+"""exp, log, sin and cos on samples of bit patterns, exactly: at most 2 units in the last place, edges exact."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from support import Array
 from tilewright.codegen.native.llvm import processor_of
 from tilewright.ir.op import Op
 from tilewright.ops.elementwise import Exp, Log
+from tilewright.ops.functions import Cos, Sin
 from tilewright.targets import load_target
 
 TARGETS = [name for name in ("generic", "x86_avx2", "x86_avx512", "host") if processor_of(load_target(name)).runnable]
@@ -55,6 +58,26 @@ def test_log_is_within_two_units(target: str) -> None:
     values = samples()
     with np.errstate(all="ignore"):
         assert error(apply(Log, target, values), np.log(values.astype(np.float64))) <= 2
+
+
+def angles() -> Array:
+    """Samples of the bit patterns up to 100,000, and the numbers nearest to multiples of pi / 2."""
+    patterns = np.arange(0, int(np.float32(1e5).view(np.uint32)), 16381, dtype=np.uint32).view(np.float32)
+    near = (np.arange(1, 63661) * (np.longdouble(np.pi) + np.longdouble(1.2246467991473532e-16)) / 2).astype(np.float32)
+    return np.concatenate([patterns, -patterns, near, np.nextafter(near, np.float32(0))])[None, :]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("op", "exact"), [(Sin, np.sin), (Cos, np.cos)])
+def test_sine_and_cosine_are_within_two_units(target: str, op: type[Op], exact: Any) -> None:
+    values = angles()
+    assert error(apply(op, target, values), exact(values.astype(np.longdouble)).astype(np.float64)) <= 2
+
+
+@pytest.mark.parametrize(("op", "exact"), [(Sin, np.sin), (Cos, np.cos)])
+def test_beyond_it_the_error_is_as_stated(op: type[Op], exact: Any) -> None:
+    values = np.linspace(1e5, 1e6, COUNT, dtype=np.float32)[None, :]
+    assert np.max(np.abs(apply(op, "host", values) - exact(values.astype(np.float64)))) <= 0.04
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -89,6 +89,19 @@ def test_activations(kernel: JitFunction, exact: Any, dtype: Any, ulps: int) -> 
         check(kernel, found, expected, dtype, ulps)
 
 
+@pytest.mark.parametrize(
+    ("kernel", "exact"), [(use_sigmoid, sigmoid64), (use_tanh, np.tanh), (use_erf, np.vectorize(math.erf))]
+)
+def test_single_precision_is_within_two_units(kernel: JitFunction, exact: Any) -> None:
+    patterns = np.arange(0, 2**32, 131071, dtype=np.uint64).astype(np.uint32).view(np.float32)
+    dense = np.linspace(-104, 104, 1 << 15, dtype=np.float32)
+    x = np.concatenate([patterns[~np.isnan(patterns)], dense, dense / 16, dense / 104])[None, :]
+    with np.errstate(over="ignore", under="ignore"):
+        expected = exact(x.astype(np.float64))
+        unit = np.maximum(np.spacing(np.abs(expected).astype(np.float32)).astype(np.float64), 2.0**-149)
+    assert np.max(np.abs(kernel(x).astype(np.float64) - expected) / unit) <= 2
+
+
 def check(kernel: JitFunction, found: Any, expected: Any, dtype: Any, ulps: int) -> None:
     assert found.dtype == np.dtype(dtype)
     epsilon = float(ml_dtypes.finfo(dtype).eps)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]

@@ -132,7 +132,8 @@ class Const(Expr):
     __slots__ = ("_dtype", "value")
 
     def __init__(self, value: int | float | bool, dtype: DType) -> None:
-        self.value = value
+        # One value, one constant: 1 as a float is 1.0, whatever it was made from.
+        self.value = float(value) if dtype.is_float else value
         self._dtype = dtype
 
     @property
@@ -443,24 +444,33 @@ def linear_terms(scalar: Scalar) -> tuple[dict[Expr, int], int]:
 
 
 # --- walking ------------------------------------------------------------------------------------------------------
+# Expressions share parts: what is used twice is one object. Walkers visit it once, else their time would grow with the
+# number of paths to it, which doubles at every use.
 def values_in(scalar: Scalar) -> Iterator[Value]:
-    """The SSA values that `scalar` reads, in order, with repetitions."""
-    if isinstance(scalar, Value):
-        yield scalar
-    elif isinstance(scalar, Expr):
-        for child in scalar.children():
-            if not isinstance(child, int):
-                yield from values_in(child)
+    """The SSA values that `scalar` reads, in order, with repetitions, except inside parts that it shares."""
+    todo: list[Scalar] = [scalar]
+    seen: set[int] = set()
+    while todo:
+        part = todo.pop()
+        if isinstance(part, Value):
+            yield part
+        elif isinstance(part, Expr) and id(part) not in seen:
+            seen.add(id(part))
+            todo += reversed(part.children())
 
 
-def substitute(scalar: Scalar, replace: Callable[[Value], Scalar]) -> Scalar:
-    """`scalar` with each SSA value replaced; the same object when nothing changes. Folds again."""
+def substitute(scalar: Scalar, replace: Callable[[Value], Scalar], done: dict[int, Scalar] | None = None) -> Scalar:
+    """`scalar` with each SSA value replaced; the same object when nothing changes. Folds again. `done`: parts that
+    were met before, by identity."""
     if isinstance(scalar, (int, Const)):
         return scalar
     if isinstance(scalar, Value):
         return replace(scalar)
-    old = scalar.children()
-    new = tuple(substitute(child, replace) for child in old)
-    if all(a is b for a, b in zip(old, new, strict=True)):
-        return scalar
-    return scalar.with_children(new)
+    done = {} if done is None else done
+    found = done.get(id(scalar))
+    if found is None:
+        old = scalar.children()
+        new = tuple(substitute(child, replace, done) for child in old)
+        same = all(a is b for a, b in zip(old, new, strict=True))
+        found = done[id(scalar)] = scalar if same else scalar.with_children(new)
+    return found

@@ -44,12 +44,14 @@ class Access:
 def loads_in(scalar: Scalar) -> Iterable[Load]:
     """The elements that an expression reads."""
     todo: list[Scalar] = [scalar]
+    seen: set[int] = set()
     while todo:
         part = todo.pop()
         if isinstance(part, Load):
             yield part
             todo += part.indices
-        elif isinstance(part, Expr) and not isinstance(part, Value):
+        elif isinstance(part, Expr) and not isinstance(part, Value) and id(part) not in seen:
+            seen.add(id(part))
             todo += part.children()
 
 
@@ -310,11 +312,18 @@ def _moved(buffer: Value, indices: Shape, smaller: Mapping[Value, tuple[Value, l
     return small, tuple(0 if one else index for one, index in zip(flat, indices, strict=True))
 
 
-def _reading(scalar: Scalar, smaller: Mapping[Value, tuple[Value, list[bool]]]) -> Scalar:
+def _reading(
+    scalar: Scalar, smaller: Mapping[Value, tuple[Value, list[bool]]], done: dict[int, Scalar] | None = None
+) -> Scalar:
     if isinstance(scalar, Load):
         return Load(*_moved(scalar.buffer, scalar.indices, smaller))
     if isinstance(scalar, (int, Value)) or not scalar.children():
         return scalar
-    old = scalar.children()
-    new = tuple(_reading(child, smaller) for child in old)
-    return scalar if all(a is b for a, b in zip(old, new, strict=True)) else scalar.with_children(new)
+    done = {} if done is None else done
+    found = done.get(id(scalar))
+    if found is None:
+        old = scalar.children()
+        new = tuple(_reading(child, smaller, done) for child in old)
+        same = all(a is b for a, b in zip(old, new, strict=True))
+        found = done[id(scalar)] = scalar if same else scalar.with_children(new)
+    return found

@@ -279,11 +279,13 @@ def _apart(indices: Sequence[Scalar], iv: Value) -> bool:
 
 
 def _parts(scalar: Scalar) -> Iterator[Expr]:
-    """The operations of an expression; those inside of indices are none."""
+    """The operations of an expression, each once; those inside of indices are none."""
     todo = [scalar]
+    seen: set[int] = set()
     while todo:
         part = todo.pop()
-        if isinstance(part, (Binary, Unary, Select)):
+        if isinstance(part, (Binary, Unary, Select)) and id(part) not in seen:
+            seen.add(id(part))
             yield part
             todo += part.children()
 
