@@ -9,7 +9,7 @@ import ctypes
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
@@ -65,6 +65,7 @@ class Kernel:
     """A `NativeKernel` that interprets its program on the memory behind the addresses in its slots."""
 
     runnable = True
+    address = 0
 
     def __init__(self, program: Program) -> None:
         main = program.main
@@ -203,7 +204,7 @@ def test_the_short_way_is_for_equal_calls_only(backend: Backend) -> None:
     combine, _, _ = kernels()
     a, b, out = exact_ints((8, 8), seed=1), exact_ints((8, 8), seed=2), np.zeros((8, 8), np.float32)
     combine(a, b, out)
-    short: Any = combine._last[1]  # pyright: ignore[reportPrivateUsage]
+    short: Any = cast("Any", combine._last).short  # pyright: ignore[reportPrivateUsage]
     raw = np.zeros(4 * 64 + 1, np.uint8)
     misaligned = raw[1:].view(np.float32).reshape(8, 8)
     locked = np.zeros((8, 8), np.float32)

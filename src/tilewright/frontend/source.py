@@ -153,6 +153,25 @@ class KernelSource:
         what they read. Equal tuples mean that a program made from this source is still the right one."""
         return tuple(self._reads(set()))
 
+    def watched(self) -> tuple[tuple[Callable[[], object], object], ...] | None:
+        """Every outside name read so far, as a way to look it up and the object found: while each gives the same
+        object, `reads` is what it is now. None where one can change in place, as a list does."""
+        found: list[tuple[Callable[[], object], object]] = []
+        open_: list[KernelSource] = [self]
+        seen = {id(self)}
+        while open_:
+            for again in list(open_.pop()._read.values()):
+                raw = again()
+                value = from_python(raw)
+                if isinstance(value, Kernel) and isinstance(value.source, KernelSource):
+                    if id(value.source) not in seen:
+                        seen.add(id(value.source))
+                        open_.append(value.source)
+                elif not (raw is None or isinstance(raw, int | float | str | DType | Enum)):
+                    return None
+                found.append((again, raw))
+        return tuple(found)
+
     def _reads(self, seen: set[int]) -> Iterator[tuple[str, object]]:
         seen.add(id(self))
         for path, again in sorted(self._read.items()):

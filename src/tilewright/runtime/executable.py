@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 
+from tilewright.errors import TilewrightError
 from tilewright.execute.interpreter import Observer, interpret
 from tilewright.ir.function import Program
 from tilewright.ir.storage import output_positions
@@ -21,8 +22,14 @@ Runner = Callable[[Sequence[Any]], Sequence[Any]]
 Returns what the entry returns."""
 
 
-ShortCut = Callable[[tuple[Any, ...]], Any]
-"""Takes the arguments of a call; returns what the kernel returns, or `MISS` without having done anything."""
+class ShortCut(Protocol):
+    """Takes the arguments of a call; returns what the kernel returns, or `MISS` without having done anything."""
+
+    function: Callable[..., Any]
+    """the same with the arguments as they are, and bytes for `failure` after a check failed"""
+
+    def __call__(self, args: tuple[Any, ...], /) -> Any: ...
+    def failure(self, message: bytes, /) -> TilewrightError: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from tilewright.errors import ArgumentError, TilewrightError
@@ -32,6 +33,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+@dataclass(frozen=True, slots=True)
+class _Last:
+    """A short way, and what tells that nothing which the kernel reads from outside has changed: each of the functions
+    still gives the very same object."""
+
+    short: ShortCut
+    watched: tuple[tuple[Callable[[], object], object], ...]
+
+
 class JitFunction:
     """A kernel. Calling it compiles it, once for each combination of shapes, dtypes, strides and of the outside values
     that it reads, and runs it on this CPU. The other methods take the same arguments and show what was made."""
@@ -43,22 +53,35 @@ class JitFunction:
         self.source = KernelSource.from_function(function, kind)
         self.options = options
         self._executables: dict[tuple[object, ...], Executable] = {}
-        self._last: tuple[object, ShortCut | None] = (None, None)
-        """what the last call read from outside, and the short way for calls like it; one object, for threads"""
+        self._last: _Last | None = None
+        """the short way for calls like the last one; one object, for threads"""
         self._static: frozenset[str] = frozenset()
         """parameters whose numbers the source needs when it is compiled"""
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """Run on arrays and numbers. Returns what the kernel returns, new arrays in the kind of the arguments.
         Raises `ArgumentError` for arguments that do not fit, and what compiling raises."""
+        last = self._last
+        if last is not None and not named:
+            for again, raw in last.watched:
+                if again() is not raw:
+                    break
+            else:
+                short = last.short
+                result = short.function(*args)
+                if result is MISS:
+                    result = short(args)
+                elif result.__class__ is bytes:
+                    raise short.failure(result)
+                if result is not MISS:
+                    return result
+        return self._call(args, named)
+
+    def _call(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """A call the long way. Remembers the short one for calls like it."""
         from tilewright.runtime.build import conversions
 
         read = (self.source.reads(), conversions())
-        last_read, short = self._last
-        if short is not None and not named and read == last_read:
-            result = short(args)
-            if result is not MISS:
-                return result
         bound = self._bind(args, named)
         executable = self._executables.get((bound.key, read))
         if executable is None:
@@ -66,9 +89,24 @@ class JitFunction:
             read = (self.source.reads(), conversions())
             self._executables[bound.key, read] = executable
         result = executable(bound)
-        if not named:
-            self._last = (read, executable.short_cut(bound))
+        short = None if named else executable.short_cut(bound)
+        if short is not None:
+            watched = self.source.watched()
+            if watched is None:
+                watched = ((self._same(read), True),)
+            elif read[1]:
+                watched = (*watched, (self._same(read), True))
+            else:
+                watched = (*watched, (conversions, read[1]))
+            if (self.source.reads(), conversions()) == read:
+                self._last = _Last(short, watched)
         return result
+
+    def _same(self, read: object) -> Callable[[], object]:
+        """Tells whether what was read from outside is still as it was, where identity of objects does not."""
+        from tilewright.runtime.build import conversions
+
+        return lambda: (self.source.reads(), conversions()) == read
 
     def program(self, *args: Any, **named: Any) -> Program:
         """The program as written, specialised for the arguments and not compiled yet."""
@@ -139,7 +177,7 @@ class JitFunction:
             ),
         )[0]  # fmt: skip
         self._executables.clear()
-        self._last = (None, None)
+        self._last = None
         return found
 
     def reference(self, *args: Any, **named: Any) -> Any:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from tilewright.errors import CodegenError
+from tilewright.errors import CodegenError, TilewrightError
 from tilewright.ir import dtypes
 from tilewright.ir.dtypes import DType
 from tilewright.runtime.arrays import Array
@@ -45,6 +46,7 @@ class NativeRunner:
         self._dtypes = [dtypes.by_name(param.dtype) for param in self.signature.params]
         self._result_dtypes = [None if r.index is not None else dtypes.by_name(r.dtype) for r in self.signature.results]
         count = len(self._dtypes) + len(self.signature.symbols) + len(self._result_dtypes) + REPORT
+        self.slot_count = count
         self._slots = ctypes.c_int64 * count
         self._local = threading.local()
 
@@ -82,6 +84,11 @@ class NativeRunner:
         if code:
             raise self.kernel.failure(code, slots[-REPORT:])
 
+    def failure(self, message: bytes) -> TilewrightError:
+        """The error for a check that failed in a direct call: its number and what it reports, as 8-byte integers."""
+        code, *report = struct.unpack(f"{1 + REPORT}q", message)
+        return self.kernel.failure(code, report)
+
     def allocate(self, index: int) -> Array:
         """The array of a parameter that the caller left out; its extents are constants."""
         param = self.signature.params[index]
@@ -89,13 +96,17 @@ class NativeRunner:
 
     def _workspace(self) -> int:
         """The address of this thread's workspace."""
-        size = self.signature.workspace_bytes
-        if size == 0:
+        if self.signature.workspace_bytes == 0:
             return 0
         found: Array | None = getattr(self._local, "workspace", None)
         if found is None:
-            found = self._local.workspace = fresh((size + ALIGNMENT,), np.dtype(np.uint8))
-        return address_of(found)
+            found = self._local.workspace = self.new_workspace()
+        return 0 if found is None else address_of(found)
+
+    def new_workspace(self) -> Array | None:
+        """Workspace for one call at a time; None where the kernel needs none."""
+        size = self.signature.workspace_bytes
+        return fresh((size + ALIGNMENT,), np.dtype(np.uint8)) if size else None
 
 
 def encoded(value: float, dtype: DType) -> int:
