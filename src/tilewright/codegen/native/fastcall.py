@@ -5,7 +5,7 @@
 is what CPython calls a METH_FASTCALL function. One function serves every kernel: what it compares with is data, in a
 table of 8-byte words whose address `self`, a bytes object, holds. So the code has no address of any process in it, and
 a new kernel costs a table and no compilation. Before, in Python, per array: `arg.dtype is wanted.dtype`, `arg.shape ==
-wanted.shape`, … (a microsecond); after: loads from the array's struct and comparisons (a few nanoseconds).
+wanted.shape`, …; after: loads from the array's struct, and comparisons.
 
 It returns the object `miss` without having done anything when some argument is not as expected, or while another call
 has the workspace; a bytes object (the number of a failed check, and what it reports) after a guard failed; else what
