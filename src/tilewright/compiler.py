@@ -23,6 +23,7 @@ from tilewright.ir.layout import MemorySpace
 from tilewright.ir.loop_level import LoopFunction
 from tilewright.ir.verify import verify
 from tilewright.ir.verify_loops import verify_loops
+from tilewright.passes.loop.compact_buffers import compact_buffers
 from tilewright.passes.loop.fuse_loops import fuse_loops
 from tilewright.passes.loop.lower_blocks import lower_blocks
 from tilewright.passes.loop.partition_loops import partition_loops
@@ -258,6 +259,7 @@ LOOP_PASSES: dict[str, Callable[[LoopFunction], LoopFunction]] = {
     "partition_loops": partition_loops,
     "lower_blocks": lower_blocks,
     "fuse_loops": fuse_loops,
+    "compact_buffers": compact_buffers,
 }
 """What runs on loop functions by name, in any order."""
 
