@@ -163,6 +163,22 @@ def test_a_failed_check_is_the_error_that_it_was() -> None:
     np.testing.assert_array_equal(out, a[2:3])
 
 
+def test_a_call_while_another_has_the_workspace_goes_through_python() -> None:
+    from tilewright.codegen.native import fastcall
+
+    add = add_kernel()
+    a, out = exact_ints((4, 16), seed=1), np.zeros((4, 16), np.float32)
+    function: Any = short_of(add, a, a, out).function
+    table, busy = function.__module__[-1], fastcall.HEAD.index("busy")
+    table[busy] = 1
+    assert function(a, a, out) is MISS
+    add(a, a, out)
+    np.testing.assert_array_equal(out, a + a)
+    table[busy] = 0
+    assert function(a, a, out) is None
+    assert table[busy] == 0
+
+
 def test_threads_share_a_kernel() -> None:
     add, failures = add_kernel(), list[int]()
     arrays = [(exact_ints((64, 64), seed=s), np.zeros((64, 64), np.float32)) for s in range(4)]

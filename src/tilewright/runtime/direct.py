@@ -1,7 +1,8 @@
 """The table that `codegen.native.fastcall` compares a call's arguments with, and the builtin function over it.
 
-A call of a `FastCall` with four arrays took 20 µs in Python (a busy machine); as the builtin function that `direct_call`
-makes of the same expectations it took 0.14 µs. The table holds addresses of this process and is never stored.
+A call of a `FastCall` with four arrays took 20 µs in Python (a busy machine); as the builtin function that
+`direct_call` makes of the same expectations it took 0.14 µs. The table holds addresses of this process and is never
+stored.
 """
 
 from __future__ import annotations
