@@ -35,6 +35,8 @@ from typing import Any
 import pytest
 
 SEPARATOR = "# -----"
+LOOPS = "@pl.loop.function"
+"""What a golden of a loop pass has in its text; all others are programs of tiles or tensors."""
 HEADER_LINE = re.compile(r"# (\w+): *(\S.*?) *$")
 
 
@@ -146,7 +148,7 @@ def run_pass(golden: Golden, source: str) -> str:
         if golden.target is None:
             raise LookupError(f"{golden.pass_name} takes a target: add `# target: name` to {golden.path}")
         options["target"] = importlib.import_module("tilewright.targets").load_target(golden.target)
-    if "@pl.loop.function" in source:
+    if LOOPS in source:
         return run_pass_on_loops(golden, source, apply, options)
     before = parse(source)
     after = apply(before, **options)
@@ -200,3 +202,9 @@ def is_golden(path: Path) -> bool:
     """Whether `path` is `tests/passes/<pass>/<name>.py`."""
     folder = Path(__file__).parent / "passes"
     return path.suffix == ".py" and path.parent.parent == folder and not path.stem.startswith(("_", "test_"))
+
+
+def program_goldens() -> list[Golden]:
+    """The goldens that are programs of tiles or tensors, by path: kernels that tests of other parts take as inputs."""
+    paths = sorted((Path(__file__).parent / "passes").glob("*/*.py"))
+    return [golden for golden in map(read_golden, filter(is_golden, paths)) if LOOPS not in golden.source]

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from golden import is_golden, read_golden
+from golden import program_goldens
 from hypothesis import given
 from hypothesis import strategies as st
 from properties.judges import DECLINED, SCRATCHPAD
@@ -39,7 +39,7 @@ ROOT = Path(__file__).parents[2]
 TIMES = int(os.environ.get("TILEWRIGHT_PROPERTIES", "1"))
 TARGETS = ("ascend910b", "ascend950", SCRATCHPAD, "x86_avx512", "x86_avx2", "x86_amx", "generic")
 EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.py"))
-GOLDENS = [path for path in sorted((ROOT / "tests" / "passes").glob("*/*.py")) if is_golden(path)]
+GOLDENS = program_goldens()
 
 
 def accepted(program: Program, target: Target) -> bool:
@@ -85,9 +85,9 @@ def test_examples(path: Path) -> None:
 def test_goldens(part: int) -> None:
     """What the tests of the passes begin with."""
     taken = 0
-    for index, path in enumerate(GOLDENS[part::8]):
+    for index, golden in enumerate(GOLDENS[part::8]):
         names = TARGETS if TIMES > 1 else (TARGETS[index % 3], TARGETS[3 + index % 4])
-        taken += sum(accepted(parse(read_golden(path).source), load_target(name)) for name in names)
+        taken += sum(accepted(parse(golden.source, golden.path.name), load_target(name)) for name in names)
     assert taken >= len(GOLDENS) // 16
 
 

@@ -6,7 +6,7 @@ import importlib
 from pathlib import Path
 
 import pytest
-from golden import Golden, GoldenMismatchError, check_golden, find_pass, is_golden, read_golden
+from golden import Golden, GoldenMismatchError, check_golden, find_pass, is_golden, program_goldens, read_golden
 
 TEXT = """\
 # target: ascend910b
@@ -73,6 +73,12 @@ def test_only_files_one_folder_below_passes_are_golden() -> None:
     assert not is_golden(passes / "test_infer_spaces.py")
     assert not is_golden(passes / "infer_spaces" / "test_more.py")
     assert not is_golden(Path(__file__))
+
+
+def test_goldens_of_loop_passes_are_no_programs() -> None:
+    folders = {golden.path.parent.name for golden in program_goldens()}
+    assert "infer_spaces" in folders
+    assert "lower_blocks" not in folders
 
 
 def test_every_pass_of_the_pipeline_is_found_by_its_name() -> None:

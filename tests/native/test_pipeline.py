@@ -8,20 +8,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from golden import Golden, is_golden, read_golden
+from golden import Golden, program_goldens
 from meaning import draw_arguments, outcome
 from native.building import compare, compiled, host, is_array
 
 from tilewright.compiler import lower
-from tilewright.frontend import parse, says_loops
+from tilewright.frontend import parse
 from tilewright.ir.function import Program
 from tilewright.ir.loops import Contract, Elementwise, Index, Reduce, Update
 from tilewright.ir.op import Level, Op, registry
 from tilewright.targets import load_target
 
 PASSES = Path(__file__).parents[1] / "passes"
-FOUND = [read_golden(path) for path in sorted(PASSES.glob("*/*.py")) if is_golden(path)]
-GOLDEN = [golden for golden in FOUND if golden.run and not says_loops(golden.source)]
+GOLDEN = [golden for golden in program_goldens() if golden.run]
 
 ATTENTION = """
 import tilewright.language as pl

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
-from golden import is_golden
+from golden import Golden, program_goldens
 
 import tilewright as tw
 from tilewright.compiler import lower
@@ -14,12 +13,10 @@ from tilewright.errors import TilewrightError
 from tilewright.report import explain
 from tilewright.targets import load_target
 
-GOLDENS = [path for path in sorted((Path(__file__).parents[1] / "passes").glob("*/*.py")) if is_golden(path)]
 
-
-@pytest.mark.parametrize("path", GOLDENS, ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_a_program_that_can_be_placed_can_be_explained(path: Path) -> None:
-    program = tw.parse(path.read_text().split("# -----")[0], path.name)
+@pytest.mark.parametrize("golden", program_goldens(), ids=lambda g: f"{g.path.parent.name}-{g.path.stem}")
+def test_a_program_that_can_be_placed_can_be_explained(golden: Golden) -> None:
+    program = tw.parse(golden.source, golden.path.name)
     for target in ("ascend910b", "ascend950"):
         try:
             lower(program, load_target(target))
