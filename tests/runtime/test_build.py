@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -80,10 +82,36 @@ def make(made: Program, options: Options | None = None) -> Code:
 def test_a_second_time_neither_passes_nor_compiler_run(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     first = make(program())
     assert len(backend.compiled) == 1
-    monkeypatch.setattr(build, "lower", None)
+    monkeypatch.setattr("tilewright.compiler.lower", None)
     assert make(program()) == first
     assert len(backend.compiled) == 1
     assert backend.loaded == [first.object_code]
+
+
+WARM = """
+import os
+import subprocess
+import sys
+import numpy as np
+import tilewright.language as pl
+
+@pl.jit
+def twice(a: pl.Tensor):
+    return a * 2.0
+
+assert (twice(np.ones((4, 4), np.float32)) == 2).all()
+print(*sorted(name for name in sys.modules if name.startswith(("tilewright.passes", "tilewright.compiler"))))
+"""
+
+
+def test_a_warm_start_does_not_even_import_the_passes(tmp_path: Path) -> None:
+    script = tmp_path / "kernel.py"
+    script.write_text(WARM)
+    environment = {**os.environ, "TILEWRIGHT_CACHE": str(tmp_path / "cache")}
+    command = [sys.executable, str(script)]
+    cold, warm = (subprocess.check_output(command, env=environment, text=True).split() for _ in range(2))
+    assert "tilewright.compiler" in cold
+    assert warm == []
 
 
 def test_programs_that_lower_to_one_share_its_code(backend: Backend) -> None:
@@ -127,7 +155,7 @@ def test_a_lost_object_is_compiled_again(backend: Backend, tmp_path: Path) -> No
 def test_conversions_of_the_users_own_are_not_kept(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     mine = registry.OpConversionRegistry()
     mine.register_simple("tensor.exp", "tile.exp", {0: registry.InputSpaceReq(MemorySpace.VEC)})
-    monkeypatch.setattr(build, "DEFAULT", mine)
+    monkeypatch.setattr(registry, "DEFAULT", mine)
     make(program())
     make(program())
     assert len(backend.compiled) == 2

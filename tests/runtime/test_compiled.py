@@ -112,11 +112,11 @@ def kernel(a: pl.Tensor, out: pl.Out[pl.Tensor]):
     with pl.at(level=pl.Level.CORE_GROUP):
         out[:] = a * 3.0 + 1.0
 
-from tilewright.runtime import build
+from tilewright import compiler
 from tilewright.codegen import native
-lower, compile_native = build.lower, native.compile_native
+lower, compile_native = compiler.lower, native.compile_native
 done = []
-build.lower = lambda *args, **named: (done.append("lower"), lower(*args, **named))[1]
+compiler.lower = lambda *args, **named: (done.append("lower"), lower(*args, **named))[1]
 native.compile_native = lambda *args: (done.append("compile"), compile_native(*args))[1]
 a, out = np.arange(1000, dtype=np.float32).reshape(20, 50), np.zeros((20, 50), np.float32)
 kernel(a, out)

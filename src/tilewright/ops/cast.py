@@ -61,7 +61,8 @@ def convert(array: Any, dtype: DType, mode: str = "round") -> Array:
         integral: Any = MODES[mode][1](exact)
         if mode == "odd":
             even = np.trunc(integral / 2) * 2 == integral
-            integral = np.where(even & (integral != exact), integral + np.sign(exact), integral)
+            away: Any = np.where(even & (integral != exact), integral + np.sign(exact), integral)
+            return saturated(away, dtype)
     return saturated(integral, dtype)
 
 

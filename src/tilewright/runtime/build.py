@@ -2,30 +2,37 @@
 
 A warm start skips the passes: the text that the reader made, the target (with what tuning decided) and this compiler
 lead to the key of the final program, and that to its object code. Two sources that lower to one program share the code.
+So the passes are imported where they run: with the code on disk, most of a first call would be their import.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import sys
+from typing import TYPE_CHECKING, Any
 
-from tilewright.compiler import UNPLACED, lower
-from tilewright.execute.interpreter import Observer
 from tilewright.ir.function import Program
 from tilewright.ir.verify import verify
-from tilewright.passes.tensor.convert_tensor_to_tile.registry import DEFAULT
 from tilewright.runtime.cache import compiler_stamp, default_cache, key_of
-from tilewright.runtime.compiled import CompiledProgram
 from tilewright.runtime.executable import Executable, interpreted
 from tilewright.runtime.options import Options
 from tilewright.runtime.tuned import tuned_target
 from tilewright.targets import Target, load_target
 from tilewright.text import print_program
 
+if TYPE_CHECKING:
+    from tilewright.execute.interpreter import Observer
+    from tilewright.runtime.compiled import CompiledProgram
+
+CONVERSIONS = "tilewright.passes.tensor.convert_tensor_to_tile.registry"
+"""The module in which users register conversions."""
+
 
 def lowered(
     program: Program, target: str | Target, after: str | None = None, forward: bool = True
 ) -> Program:  # fmt: skip
     """`program` through the passes for `target`, to the end or to the pass called `after`."""
+    from tilewright.compiler import lower
+
     return lower(program, tuned_target(program, load_target(target)), after=after, forward=forward)
 
 
@@ -48,7 +55,7 @@ def native_kernel(program: Program, target: Target, options: Options) -> Any:
 
     cache = default_cache() if options.cache and not conversions() else None
     if cache is None:
-        return native.compile_native(lower(program, target, after=UNPLACED, forward=options.forward), target)
+        return native.compile_native(_unplaced(program, target, options), target)
     common = (compiler_stamp(), target.fingerprint, str(target.decisions), *native.cache_key_parts(target))
     forwards = () if options.forward else ("apart",)
     source_key = key_of(("source", print_program(program), *forwards, *common))
@@ -57,7 +64,7 @@ def native_kernel(program: Program, target: Target, options: Options) -> Any:
         code = cache.get(known.decode())
         if code is not None:
             return native.load_object(code)
-    program = lower(program, target, after=UNPLACED, forward=options.forward)
+    program = _unplaced(program, target, options)
     code_key = key_of(("code", print_program(program), *common))
     code = cache.get(code_key)
     kernel = native.compile_native(program, target) if code is None else native.load_object(code)
@@ -67,16 +74,25 @@ def native_kernel(program: Program, target: Target, options: Options) -> Any:
     return kernel
 
 
+def _unplaced(program: Program, target: Target, options: Options) -> Program:
+    from tilewright.compiler import UNPLACED, lower
+
+    return lower(program, target, after=UNPLACED, forward=options.forward)
+
+
 def conversions() -> tuple[object, ...]:
     """The conversions that the user registered; what was compiled with others is another kernel. Functions have no
     text to be known by, so that nothing compiled with them is kept on disk."""
-    if not DEFAULT.is_modified:
+    module = sys.modules.get(CONVERSIONS)
+    if module is None or not module.DEFAULT.is_modified:  # nobody registered in what nobody imported
         return ()
-    entries = [(name, DEFAULT.lookup(name)) for name in DEFAULT.names]
+    entries = [(name, module.DEFAULT.lookup(name)) for name in module.DEFAULT.names]
     return tuple((name, entry.func) for name, entry in entries if entry is not None)
 
 
 def compile_for(program: Program, target: str | Target, options: Options) -> CompiledProgram:
     """`program` compiled for `target`: placed, and callable where the target is this CPU."""
+    from tilewright.runtime.compiled import CompiledProgram
+
     found = tuned_target(program, load_target(target))
     return CompiledProgram(program, found, lambda: native_kernel(program, found, options), options.forward)

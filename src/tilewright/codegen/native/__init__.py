@@ -8,7 +8,6 @@ from __future__ import annotations
 from tilewright.codegen.native.guards import Guard
 from tilewright.codegen.native.kernel import NativeKernel, pack
 from tilewright.codegen.native.llvm import object_of, processor_of, version
-from tilewright.codegen.native.module import Module
 from tilewright.codegen.native.signature import Parameter, Result, Signature
 from tilewright.errors import CodegenError
 from tilewright.ir.function import Program
@@ -25,6 +24,8 @@ def compile_native(program: Program, target: Target) -> NativeKernel:
 
     Spaces, layouts and addresses are ignored: a move between memories is another name. Raises `UnsupportedError` for
     an operation, an element type or a target without native code. What this machine cannot execute still compiles."""
+    from tilewright.codegen.native.module import Module
+
     processor = processor_of(target)
     module = Module(program, processor)
     code = object_of(module.text(), processor)
@@ -33,6 +34,8 @@ def compile_native(program: Program, target: Target) -> NativeKernel:
 
 def emit_llvm(program: Program, target: Target) -> str:
     """The text that `compile_native` gives to LLVM."""
+    from tilewright.codegen.native.module import Module
+
     return Module(program, processor_of(target)).text()
 
 
