@@ -4,7 +4,11 @@ Items run on several cores at once and in any order. For each tensor that the lo
 with what any earlier trip did there, one of the two writing; both ways round, that is every pair of trips. Additions
 that the machine makes in one piece (atomic) may meet each other. So may trips that one core runs one after another:
 the trips of a loop at the top of a function are dealt out to the cores in turn, and what a core's own trips leave to
-each other is a matter of order.
+each other is a matter of order. Where there is one core, those are all trips:
+
+    for i in pl.parallel(0, 64, 16):                   # one core: the items take turns with one part of `space`
+        space_2 = pl.tile.store(x, [0, 0], space_1)
+        y = pl.tile.load(space_2, [0, 0], [16, 16])    # two cores or more: refused
 """
 
 from __future__ import annotations
@@ -49,13 +53,15 @@ def check_parallel_loops(function: Function, target: Target) -> Notes:
 
 def blocks_of(function: Function, target: Target) -> int:
     """How many cores of `target` take the trips of a parallel loop of `function`: those of the kind that runs it, or
-    clusters with one of each kind."""
+    clusters with one of each kind. 0: it is not known which kind runs it."""
     stated = function.attr(CORE)
     units = (engine_of(stmt, target) for stmt in function.walk() if isinstance(stmt, Let))
     kinds = {unit.core for unit in units if unit is not None and unit.core is not None}
+    if stated is None and len(target.cores) == 1:
+        return next(iter(target.cores.values()))
     if stated is not None or len(kinds) == 1:
-        return target.cores.get(str(stated or next(iter(kinds))), 1)
-    return min(target.cores.values()) if kinds else 1
+        return target.cores.get(str(stated or next(iter(kinds))), 0)
+    return min(target.cores.values()) if kinds else 0
 
 
 class _Walker:
@@ -133,7 +139,10 @@ class _Walker:
                     )
 
     def independent(self, loop: For, now: _Touch, other: _Touch) -> bool:
-        """Whether `now` misses what `other` touched in any earlier trip of `loop`."""
+        """Whether `now` misses what `other` touched in any earlier trip of `loop` that ran on another core."""
+        dealt = self.blocks > 0 and loop in self.function.body
+        if dealt and self.blocks == 1:
+            return True
         box = other.box
         loops = other.place.loops
         for inner in reversed(loops[loops.index(loop) + 1 :]):
@@ -141,7 +150,6 @@ class _Walker:
         earlier = self.homes.earlier(box, loop)
         if apart(now.box, earlier, now.place, self.known):
             return True
-        dealt = self.blocks > 1 and loop in self.function.body
         return dealt and apart_across(now.box, earlier, now.place, self.known, loop, self.blocks)
 
 
