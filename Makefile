@@ -45,6 +45,7 @@ bench: $(BENCH_READY)  ## measure: compile time, tiles, modelled cycles; native 
 	@$(BENCH)/python bench/forwarding.py
 	@$(BENCH)/python bench/first_call.py
 	@$(BENCH)/python bench/call.py
+	@$(BENCH)/python bench/compaction.py
 	@$(BENCH)/python bench/native.py
 
 clean:  ## remove the environment and every cache

@@ -13,13 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import cast
 
-import islpy as isl
-
 from tilewright.analysis.loop_sets import Encoder
-from tilewright.analysis.region_minima import scalar_of
+from tilewright.analysis.region_lines import Line, extent_of, lines_of, plain_lines
 from tilewright.analysis.scalar_ranges import Facts, Range, range_of, trip_range
 from tilewright.ir.buffers import AddressOf, IfThenElse, Load, VectorType, buffer_type
 from tilewright.ir.dtypes import BOOL, INDEX
@@ -202,37 +199,59 @@ def _planned(buffer: Value, frame: Frame, found: _Collector, strict: bool) -> Co
         return Compaction(buffer, old, origin, found.whole.get(buffer, "nothing touches it"))
     if not old:
         return Compaction(buffer, old, origin)
-    touched, values = _union(buffer, frame, accesses, found, strict)
-    if touched.is_empty():
-        if strict and not _union(buffer, frame, accesses, found, False)[0].is_empty():
+    lines, values = _lines(buffer, frame, accesses, found, strict)
+    if not lines:
+        if strict and _lines(buffer, frame, accesses, found, False)[0]:
             return Compaction(buffer, old, origin, "all that touches it is out of bounds")
         return Compaction(buffer, (1,) * len(old), origin)
-    made = [_extent(touched, dim, old[dim], values, strict) for dim in range(len(old))]
+    made = [extent_of(line, old[dim], values, strict) for dim, line in enumerate(zip(*lines, strict=True))]
     why = "; ".join(f"dim {dim} {why}" for dim, (_, _, why) in enumerate(made) if why)
     return Compaction(buffer, tuple(extent for extent, _, _ in made), tuple(least for _, least, _ in made), why)
 
 
-def _union(
+def _lines(
     buffer: Value, fixed: Frame, accesses: list[Access], found: _Collector, strict: bool
-) -> tuple[isl.Set, dict[str, Value]]:
-    """All that the accesses touch, and the values of its parameters."""
+) -> tuple[list[tuple[Line, ...]], dict[str, Value]]:
+    """What each access touches, dimension by dimension, and the values of the parameters of the sets."""
     values: dict[str, Value] = {}
-    parts: dict[str, None] = {}
+    parts: dict[tuple[Line, ...], None] = {}
+    texts: dict[str, None] = {}
+    shape = buffer_type(buffer).shape if strict else None
     for access in accesses:
+        trips = _trips(access.frame, set(_fixed(access.frame[: len(fixed)])))
+        plain = None if trips is None else plain_lines(access.offsets, access.extents, shape, trips)
+        if plain is not None:
+            parts[plain] = None
+            continue
         text, named = _text(buffer, len(fixed), access, found, strict)
-        parts[text] = None
+        texts[text] = None
         values |= named
-    sets = [_parsed(text) for text in parts]
-    while len(sets) > 1:
-        sets = [a.union(b).coalesce() for a, b in zip(sets[::2], sets[1::2], strict=False)] + (
-            [sets[-1]] if len(sets) % 2 else []
-        )
-    return sets[0].coalesce(), values
+    found_lines = [*parts, *(lines for text in texts if (lines := lines_of(text)) is not None)]
+    return found_lines, values
 
 
-@lru_cache(maxsize=4096)
-def _parsed(text: str) -> isl.Set:
-    return isl.Set(text)
+def _trips(frame: Frame, fixed: set[Value]) -> dict[Value, tuple[int, int]] | None:
+    """The first and last value of each relaxed loop. None where a statement may not run, or not for each of them."""
+    trips: dict[Value, tuple[int, int]] = {}
+    for known in frame:
+        source = known.source
+        if isinstance(source, Let):
+            continue
+        if isinstance(source, Loop):
+            bounds = source.start, source.stop, source.step
+        elif isinstance(source, Launch):
+            bounds = 0, source.extent, 1
+        else:
+            return None
+        start, stop, step = bounds
+        if not (isinstance(start, int) and isinstance(stop, int) and isinstance(step, int) and step):
+            return None
+        run = range(start, stop, step)
+        if not run:
+            return None
+        if known.value is not None and known.value not in fixed:
+            trips[known.value] = run[0], run[-1]
+    return trips
 
 
 def _text(buffer: Value, fixed: int, access: Access, found: _Collector, strict: bool) -> tuple[str, dict[str, Value]]:
@@ -292,23 +311,3 @@ def _constraint(known: Known, encoder: Encoder) -> str:
     else:
         bounds, distance = f"{stop} < {name} <= {start}", f"({start} - {name})"
     return bounds if abs(source.step) == 1 else f"{bounds} and {distance} mod {abs(source.step)} = 0"
-
-
-def _extent(
-    touched: isl.Set, dim: int, old: Scalar, values: dict[str, Value], strict: bool
-) -> tuple[Scalar, Scalar, str]:
-    """The new extent and minimum of one dimension, and why it is the old one."""
-    rank = touched.dim(isl.dim_type.set)
-    line = touched.project_out(isl.dim_type.set, dim + 1, rank - dim - 1).project_out(isl.dim_type.set, 0, dim)
-    if not isinstance(old, int):
-        return old, 0, "has an extent that is not a constant"
-    if not line.dim_is_bounded(isl.dim_type.set, 0):
-        return old, 0, "is touched where nothing is known of the index"
-    apart = isl.Map.from_domain_and_range(line.lexmin(), line.lexmax()).deltas()
-    apart = apart.project_out(isl.dim_type.param, 0, apart.dim(isl.dim_type.param))
-    if not apart.dim_is_bounded(isl.dim_type.set, 0):
-        return old, 0, "is touched over an extent without a constant bound"
-    extent = apart.dim_max_val(0).to_python() + 1
-    if strict and extent >= old:
-        return old, 0, ""
-    return extent, scalar_of(line.dim_min(0), values), ""
