@@ -61,8 +61,7 @@ def convert(array: Any, dtype: DType, mode: str = "round") -> Array:
         integral: Any = MODES[mode][1](exact)
         if mode == "odd":
             even = np.trunc(integral / 2) * 2 == integral
-            away: Any = np.where(even & (integral != exact), integral + np.sign(exact), integral)
-            return saturated(away, dtype)
+            integral = integral + np.sign(exact) * (even & (integral != exact))
     return saturated(integral, dtype)
 
 
