@@ -156,8 +156,8 @@ class _Decider:
             self.hint("PH-AT-003", f"a product of {lhs.dtype} and {rhs.dtype} stays whole", span)
             return None
         problem = Problem(
-            logical(lhs, 0), logical(rhs, 1), logical(lhs, 1), lhs.dtype, product.stmt.target.dtype,
-            bias_field(op) is not None, rhs_dtype=rhs.dtype,
+            logical(lhs, 0), logical(rhs, 1), min(logical(lhs, 1), logical(rhs, 0)), lhs.dtype,
+            product.stmt.target.dtype, bias_field(op) is not None, rhs_dtype=rhs.dtype,
             a_trans=self.turned(getattr(op, form.lhs)), b_trans=self.turned(getattr(op, form.rhs)),
         )  # fmt: skip
         try:

@@ -72,7 +72,7 @@ class ElementWriter(ProductWriter):
             unchanged = self.index.consumed.get(tensor, NEVER) > self.index.position[store]
             if large > self.target.capacity(VEC) and unchanged:
                 return self.loaded(value, window)
-        return sliced(self.value(value), window.offsets, window.extents, self.placed)
+        return sliced(self.value(value), window, self.placed)
 
     def follows(self, value: Value) -> bool:
         """Whether `value` is computed from the sum of the grid."""

@@ -13,6 +13,7 @@ from tilewright.ir.types import TileType
 from tilewright.ops.movement import Load, Move
 from tilewright.ops.shape import Slice, TransposeView
 from tilewright.passes.tile.tile_matmul.forms import Index
+from tilewright.passes.tile.tile_matmul.windows import Window
 
 Emit = Callable[[Op, Value], Value]
 """Appends an operation that stands for a part of a value, and returns its result."""
@@ -71,43 +72,40 @@ def is_turned(value: Value, index: Index) -> bool:
     return turned
 
 
-def narrowed(
-    value: Value, offsets: Shape, extents: Shape, index: Index, emit: Emit, scalar: Callable[[Scalar], Scalar]
-) -> Value:
-    """The window [offsets, offsets + extents) of `value`, loaded from DDR. `scalar` gives what stands for the scalars
-    of the old program, `emit` what stands for its values."""
+def narrowed(value: Value, window: Window, index: Index, emit: Emit, scalar: Callable[[Scalar], Scalar]) -> Value:
+    """A window of `value`, loaded from DDR. `scalar` gives what stands for the scalars of the old program, `emit` what
+    stands for its values."""
     held, stmt = index.temporary.get(value), index.defs[value]
     if held is not None:
         assert isinstance(held, Load)
-        return emit(_narrow_load(held, offsets, extents, lambda extent: extent), value)
+        return emit(_narrow_load(held, window, lambda extent: extent), value)
     assert isinstance(stmt, Let)
     op = stmt.value
     match op:
         case TransposeView():
-            inner = narrowed(op.tile, offsets[::-1], extents[::-1], index, emit, scalar)
+            inner = narrowed(op.tile, window.turned, index, emit, scalar)
             return emit(op.replace(tile=inner), value)
         case Slice():
-            moved = tuple(binary(BinaryKind.ADD, o, scalar(s)) for o, s in zip(offsets, op.offset, strict=True))
-            return narrowed(op.tile, moved, extents, index, emit, scalar)
+            return narrowed(op.tile, window.within(tuple(map(scalar, op.offset))), index, emit, scalar)
         case Move():
-            return narrowed(op.tile, offsets, extents, index, emit, scalar)
+            return narrowed(op.tile, window, index, emit, scalar)
         case Load():
-            return emit(_narrow_load(op, offsets, extents, scalar), value)
+            return emit(_narrow_load(op, window, scalar), value)
         case _:
             raise AssertionError(f"{value.name} is no view of a load")
 
 
-def _narrow_load(op: Load, offsets: Shape, extents: Shape, scalar: Callable[[Scalar], Scalar]) -> Load:
+def _narrow_load(op: Load, window: Window, scalar: Callable[[Scalar], Scalar]) -> Load:
     """The part of a load that gives a window of its tile."""
     if op.transpose:
-        offsets, extents = offsets[::-1], extents[::-1]
+        window = window.turned
+    offsets, extents = window.offsets, window.extents
     old = tuple(scalar(offset) for offset in op.offsets)
     rank = len(old)
     moved = [binary(BinaryKind.ADD, a, b) for a, b in zip(old[-2:], offsets[-min(2, rank) :], strict=True)]
     valid: Shape | None = None
     if op.valid_shape is not None:
-        parts = zip((scalar(v) for v in op.valid_shape), op.shapes, offsets, extents, strict=True)
-        valid = tuple(part_of(v, p, o, e) for v, p, o, e in parts)
+        valid = _meant(tuple(map(scalar, op.valid_shape)), op.shapes, window)
     return op.replace(
         tensor=op.tensor,
         offsets=(*old[:-2], *moved),
@@ -129,17 +127,22 @@ def part_of(valid: Scalar, physical: Scalar, offset: Scalar, extent: Scalar) -> 
     return maximum(minimum(rest, extent), 0)
 
 
-def sliced(value: Value, offsets: Shape, extents: Shape, emit: Emit) -> Value:
+def sliced(value: Value, window: Window, emit: Emit) -> Value:
     """A window of a tile where it lies; the tile itself when that is all of it."""
     kind = value.type
     assert isinstance(kind, TileType)
-    if kind.shape == extents:
+    if kind.shape == window.extents:
         return value
-    valid = valid_part(kind, offsets, extents)
-    return emit(Slice(value, extents, offsets, valid, level=Level.TILE, span=value.span), value)
+    valid = valid_part(kind, window)
+    return emit(Slice(value, window.extents, window.offsets, valid, level=Level.TILE, span=value.span), value)
 
 
-def valid_part(kind: TileType, offsets: Shape, extents: Shape) -> Shape:
+def valid_part(kind: TileType, window: Window) -> Shape:
     """How much of a window of a tile has meaning. Windows state it, so that it stays the same when the tile grows to
     whole boxes."""
-    return tuple(part_of(*four) for four in zip(kind.valid, kind.shape, offsets, extents, strict=True))
+    return _meant(kind.valid, kind.shape, window)
+
+
+def _meant(valid: Shape, physical: Shape, window: Window) -> Shape:
+    known = zip(window.meant, valid, physical, window.offsets, window.extents, strict=True)
+    return tuple(part_of(*four) if given is None else given for given, *four in known)

@@ -18,7 +18,7 @@ from tilewright.ops.movement import Move
 from tilewright.ops.parts import Extract
 from tilewright.passes.tile.tile_matmul.decide import logical
 from tilewright.passes.tile.tile_matmul.forms import Index, Product, Seed, accumulator_field
-from tilewright.passes.tile.tile_matmul.operands import Bring, load_of, narrowed, sliced, valid_part
+from tilewright.passes.tile.tile_matmul.operands import Bring, load_of, narrowed, part_of, sliced, valid_part
 from tilewright.passes.tile.tile_matmul.plan import ProductPlan, SumPlan
 from tilewright.passes.tile.tile_matmul.windows import Segment, Window, segments
 from tilewright.targets import Target
@@ -123,10 +123,8 @@ class ProductWriter(Rewriter):
         held = kept and plan.choice.rows_outside, kept and not plan.choice.rows_outside
 
         def sides(at: Scalar, width: int) -> tuple[Value, Value]:
-            rows = Window(window.row, window.rows, 0, plan.problem.k)
-            cols = Window(0, plan.problem.k, window.col, window.cols)
-            left = Window(window.row, window.rows, at, width)
-            right = Window(at, width, window.col, window.cols)
+            rows, cols = self.operand_windows(lhs, window, 0, plan.problem.k, plan.problem.k)
+            left, right = self.operand_windows(lhs, window, at, width, plan.problem.k)
             return (
                 self.operand(lhs, left, rows, LEFT, plan.bring(form.lhs), kept=held[0]),
                 self.operand(rhs, right, cols, RIGHT, plan.bring(form.rhs), kept=held[1]),
@@ -141,8 +139,7 @@ class ProductWriter(Rewriter):
         if isinstance(depth, int) and depth <= first:
             return total
         streams = max(plan.tile.lhs_buffers, plan.tile.rhs_buffers)
-        whole = getattr(node.op, node.form.lhs).type.shape[-1]
-        for run in segments(depth, size, first, whole):
+        for run in segments(depth, size, first, plan.problem.k):
             total = self.over(run, total, lambda at, held, w=run.size: step(at, held, w), node.stmt.target, streams)
         return total
 
@@ -175,6 +172,19 @@ class ProductWriter(Rewriter):
         valid = self.scalar(kind.valid[1])
         return logical(kind, 1) if isinstance(valid, int) else valid
 
+    def operand_windows(self, lhs: Value, of: Window, at: Scalar, width: int, whole: int) -> tuple[Window, Window]:
+        """What is read of both operands for a window of the result, from `at` of the first `whole` k on. The operands
+        mean the same k, but may lie in tiles of different extents: how many of a step's k have meaning is said once,
+        for both."""
+        assert isinstance(lhs.type, TileType)
+        valid = self.scalar(lhs.type.valid[1])
+        # Steps cover an extent that is known exactly; one of run time may end within the step.
+        meant = min(valid, width) if isinstance(valid, int) else part_of(valid, whole, at, width)
+        return (
+            Window(of.row, of.rows, at, width, (None, meant)),
+            Window(at, width, of.col, of.cols, (meant, None)),
+        )
+
     # --- operands ---
     def operand(
         self, value: Value, window: Window, whole: Window, space: MemorySpace, bring: Bring, *, kept: bool = True
@@ -188,7 +198,7 @@ class ProductWriter(Rewriter):
             if bring is Bring.PANEL:
                 panel = self.panel(value, whole)
                 at = _minus(window.row, whole.row), _minus(window.col, whole.col)
-                return self.window(panel, Window(at[0], window.rows, at[1], window.cols), space)
+                return self.window(panel, Window(at[0], window.rows, at[1], window.cols, window.meant), space)
             return self.window(self.value(value), window, space)
 
         return self.once(("operand", value, window, space), make) if kept else make()
@@ -197,17 +207,17 @@ class ProductWriter(Rewriter):
         return self.once(("panel", value, window), lambda: self.loaded(value, window))
 
     def loaded(self, value: Value, window: Window) -> Value:
-        return narrowed(value, window.offsets, window.extents, self.index, self.part, self.scalar)
+        return narrowed(value, window, self.index, self.part, self.scalar)
 
     def window(self, tile: Value, window: Window, space: MemorySpace) -> Value:
         """A part of a tile, taken to `space`."""
         if self.target.same_memory(MAT, space):
-            return sliced(tile, window.offsets, window.extents, self.placed)
+            return sliced(tile, window, self.placed)
         kind = tile.type
         assert isinstance(kind, TileType)
         if kind.shape == window.extents:
             return self.moved(tile, space)
-        valid = valid_part(kind, window.offsets, window.extents)
+        valid = valid_part(kind, window)
         op = Extract(tile, window.row, window.col, window.extents, space, valid, span=tile.span)
         return self.let(op, f"{tile.name}_{space.value.lower()}", tile.span)
 
@@ -227,7 +237,7 @@ class ProductWriter(Rewriter):
         def make() -> Value:
             if load_of(value, self.index) is not None:
                 return self.loaded(value, row)
-            return sliced(self.value(value), row.offsets, row.extents, self.placed)
+            return sliced(self.value(value), row, self.placed)
 
         # A part that is read again stays in Bias meanwhile, where all parts must have room then.
         whole = footprint(TileType(kind.static_shape, kind.dtype, BIAS), self.target)

@@ -182,7 +182,8 @@ class _Tiler(ElementWriter):
         space = MemorySpace.LEFT if plan.rows_outside else MemorySpace.RIGHT
         value: Value = getattr(op, field)
         bring, depth = product.bring(field), product.problem.k
-        window = Window(at, size, 0, depth) if plan.rows_outside else Window(0, depth, at, size)
+        left, right = self.operand_windows(getattr(op, form.lhs), Window(at, size, at, size), 0, depth, depth)
+        window = left if plan.rows_outside else right
         if product.steps == 1:
             self.operand(value, window, window, space, bring)
         elif bring is Bring.PANEL:

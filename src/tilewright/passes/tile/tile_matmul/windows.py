@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tilewright.ir.scalar import Scalar
+from tilewright.ir.scalar import BinaryKind, Scalar, Shape, binary
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +16,8 @@ class Window:
     rows: int
     col: Scalar
     cols: int
+    meant: tuple[Scalar | None, Scalar | None] = (None, None)
+    """how much of it has meaning, along a dimension where whoever reads it decides that; None: what its tile says"""
 
     @property
     def offsets(self) -> tuple[Scalar, Scalar]:
@@ -24,6 +26,17 @@ class Window:
     @property
     def extents(self) -> tuple[int, int]:
         return self.rows, self.cols
+
+    @property
+    def turned(self) -> Window:
+        """The same elements of the transposed tile."""
+        rows, cols = self.meant
+        return Window(self.col, self.cols, self.row, self.rows, (cols, rows))
+
+    def within(self, offsets: Shape) -> Window:
+        """The same elements of the tile of which this one is the part at `offsets`."""
+        row, col = (binary(BinaryKind.ADD, a, b) for a, b in zip(self.offsets, offsets, strict=True))
+        return Window(row, self.rows, col, self.cols, self.meant)
 
 
 @dataclass(frozen=True, slots=True)
