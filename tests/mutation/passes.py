@@ -2,7 +2,7 @@
 
 `python tests/mutation/passes.py [seconds [first]]`: each fault is one change of one line, made in a copy of the
 sources; `properties/fuzz.py` runs on the copy until something goes wrong. Prints a line for each; ends with an error
-when a fault is not found within its time (default 300 s).
+when a fault is not found within its time (default 300 s), and begins nothing when a line to change is not in its file.
 """
 
 from __future__ import annotations
@@ -88,7 +88,22 @@ def programs_until_found(file: str, old: str, new: str, seconds: float) -> tuple
     return int(done[2].replace(",", "")), first[1][:90] if first else ""
 
 
+def stale() -> list[str]:
+    """The faults that cannot be planted: what they would change is not in their file any more, or not in one place."""
+    found: list[str] = []
+    for name, file, old, _ in FAULTS:
+        path = ROOT / "src/tilewright" / file
+        if not path.exists():
+            found.append(f"{name}: there is no {file}")
+        elif (count := path.read_text().count(old)) != 1:
+            found.append(f"{name}: {file} has {count} times, not once: {old!r}")
+    return found
+
+
 def main(seconds: float, first: int = 0) -> int:
+    if gone := stale():
+        print("\n".join([*gone, "write the changed lines into FAULTS"]))
+        return 1
     lost = 0
     for name, file, old, new in FAULTS[first:]:
         begun = time.monotonic()

@@ -12,7 +12,7 @@ import random
 import pytest
 from mutation.harmless import HARMLESS, harmless
 from mutation.judge import Fault, by_checker, by_machine, certificate, faults, kinds, reread
-from mutation.passes import FAULTS, ROOT
+from mutation.passes import FAULTS, ROOT, stale
 from mutation.programs import Base, bases
 from mutation.waits import WAITS
 
@@ -84,3 +84,10 @@ def test_faults_of_passes_can_be_planted(fault: tuple[str, str, str, str]) -> No
     source = (ROOT / "src/tilewright" / file).read_text()
     assert source.count(old) == 1
     compile(source.replace(old, new), file, "exec")
+
+
+def test_a_fault_that_cannot_be_planted_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert stale() == []
+    gone = ("a", "compiler.py", "no such line", ""), ("b", "no_file.py", "x", "")
+    monkeypatch.setattr("mutation.passes.FAULTS", gone)
+    assert stale() == ["a: compiler.py has 0 times, not once: 'no such line'", "b: there is no no_file.py"]

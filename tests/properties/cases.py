@@ -23,12 +23,17 @@ from tilewright.ir.types import TensorType, TileType
 
 @cache
 def cases_of(level: Level) -> tuple[tuple[Case, ...], ...]:
-    """The cases at `level`, those of one operation together."""
+    """The cases at `level`, those of one operation together. What no other level has stands there twice, so that it is
+    drawn as often as the rest."""
     found: dict[str, list[Case]] = {}
+    elsewhere: set[str] = set()
     for name, case in CASES.items():
         if level in case.levels:
             found.setdefault(base_name(name), []).append(case)
-    return tuple(map(tuple, found.values()))
+        if case.levels != (level,):
+            elsewhere.add(base_name(name))
+    alone = [cases for name, cases in found.items() if name not in elsewhere]
+    return tuple(map(tuple, [*found.values(), *alone]))
 
 
 class AnyOperation(Statements):

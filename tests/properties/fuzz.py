@@ -1,9 +1,11 @@
 """Random programs until one goes wrong:  python tests/properties/fuzz.py 20000      (or: make fuzz N=20000)
 
-Each program is judged on one target, in turn: the interpreter after every pass, the memory machine, the certificate's
-checker, the emulated assembler text, and native code for this processor. A quarter get memories in which they just fit.
-Prints progress, what was drawn, and each failure made small; ends with an error when anything went wrong, or when too
-few of the programs had what makes programs hard.
+Each program is judged on one target, in turn: the interpreter after every pass that changes it, the memory machine, the
+certificate's checker, the emulated assembler text, and native code for this processor. A quarter get memories in which
+they just fit; one in ten has its text read back after those passes.
+Prints progress, what was drawn, and how to make each failure small; ends with an error when anything went wrong, or
+when too few of the programs had what makes programs hard. `--log FILE` writes down each seed that was judged; with
+`--resume FILE` as well, a run that was stopped goes on.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from multiprocessing import Pool
 from pathlib import Path
@@ -22,6 +25,7 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).parents[1])]
 
 from meaning import outcome  # noqa: E402
+from properties.fuzz_log import Found, line_of, opened, read  # noqa: E402
 from properties.judges import (  # noqa: E402
     DECLINED,
     TARGETS,
@@ -47,20 +51,10 @@ LEAST = {"two or more carries": 30, "branches": 20, "tails": 30, "nearly full": 
 """Percent of the programs that must have it, or the run has shown too little."""
 QUICK = "TILEWRIGHT_FUZZ_QUICK"
 """Set in the environment: only the last program is judged, by the machine and the checker (option --quick)."""
+TEXTS = 10
+"""One program in so many is read back from its text after each pass."""
 OPERATION = 100
 """Each operation must be in one of so many programs."""
-
-
-@dataclass
-class Found:
-    """What came of one seed."""
-
-    seed: int
-    level: str
-    target: str
-    facts: set[str] = field(default_factory=set[str])
-    operations: set[str] = field(default_factory=set[str])
-    failure: str | None = None
 
 
 def facts_of(program: Program) -> Iterator[str]:
@@ -122,6 +116,11 @@ def just_enough(program: Program, target: Target) -> Target:
     return target.with_capacity(**{role: shared[target.memory(space).name] for role, space in roles.items()})
 
 
+def level_of(seed: int) -> Level:
+    """The level of a seed's program."""
+    return (Level.TILE, Level.TENSOR)[seed % 2]
+
+
 def size_of(seed: int) -> int:
     """Statements that the program of a seed has, about."""
     return 6 + seed % 7
@@ -129,7 +128,7 @@ def size_of(seed: int) -> int:
 
 def judge(seed: int) -> Found:
     """One program on one target."""
-    level = (Level.TILE, Level.TENSOR)[seed % 2]
+    level = level_of(seed)
     target = load_target(TARGETS[seed // 2 % len(TARGETS)])
     found = Found(seed, level.value, target.name)
     drawn: Generated | None = None
@@ -171,7 +170,12 @@ def _judge(drawn: Generated, target: Target, found: Found) -> None:
         if found.seed // 8 % 4 == 0:
             target = just_enough(drawn.program, target)
         quick = bool(os.environ.get(QUICK))
-        placed = lower(drawn.program, target) if quick else judge_passes(drawn.program, target, arguments, wanted)
+        if quick:
+            placed = lower(drawn.program, target)
+        else:
+            text = found.seed // 16 % TEXTS == 0
+            placed = judge_passes(drawn.program, target, arguments, wanted, text=text)
+            found.facts.update(("text read back",) if text else ())
         found.facts.update(facts_of_placed(placed, target))
         judge_machine(placed, target, arguments, wanted, found.seed)
         judge_certificate(placed, target)
@@ -188,8 +192,27 @@ def _judge(drawn: Generated, target: Target, found: Found) -> None:
             found.facts.add("declined by native code")
 
 
-def histogram(count: int, facts: Counter[str], operations: Counter[str]) -> list[str]:
+@dataclass
+class Totals:
+    """What came of all seeds so far."""
+
+    done: int = 0
+    facts: Counter[str] = field(default_factory=Counter[str])
+    operations: Counter[str] = field(default_factory=Counter[str])
+    failures: list[Found] = field(default_factory=list[Found])
+
+    def add(self, found: Found) -> None:
+        self.done += 1
+        self.facts.update(found.facts)
+        self.operations.update(found.operations)
+        if found.failure is not None:
+            self.failures.append(found)
+            print(f"\n{found.level} {found.target} seed {found.seed}: {found.failure[:600]}", flush=True)
+
+
+def histogram(totals: Totals) -> list[str]:
     """What was drawn, printed; returns what was too little."""
+    count, facts, operations = max(1, totals.done), totals.facts, totals.operations
     print(f"\n{count:,} programs")
     for fact, number in facts.most_common():
         print(f"  {fact:<24}{number:>8,}{100 * number / count:>7.1f} %")
@@ -211,40 +234,48 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="judge what the last pass gives, and nothing else")
     parser.add_argument("--first", action="store_true", help="stop at the first failure")
     parser.add_argument("--seconds", type=float, default=0, help="stop after so long")
+    parser.add_argument("--log", type=Path, help="a file to which each seed that is judged is added, and what it gave")
+    parser.add_argument("--resume", type=Path, help="such a file: what it lists is counted and not judged again")
     options = parser.parse_args()
     if options.quick:
         os.environ[QUICK] = "1"
-    facts: Counter[str] = Counter()
-    operations: Counter[str] = Counter()
-    failures: list[Found] = []
-    begun = told = time.monotonic()
-    done = 0
-    seeds = range(options.start, options.start + options.count)
-    with Pool(options.workers, maxtasksperchild=200) as pool:
-        try:
-            for done, found in enumerate(pool.imap_unordered(judge, seeds, chunksize=4), 1):
-                facts.update(found.facts)
-                operations.update(found.operations)
-                if found.failure is not None:
-                    failures.append(found)
-                    print(f"\n{found.level} {found.target} seed {found.seed}: {found.failure[:600]}", flush=True)
-                if time.monotonic() - told > 5 or done == options.count:
-                    told = time.monotonic()
-                    _progress(done, options.count, done / (told - begun), len(failures))
-                if options.first and failures:
-                    break
-                if options.seconds and time.monotonic() - begun > options.seconds:
-                    break
-        except KeyboardInterrupt:
-            print("\nstopped")
-    short = histogram(max(1, done), facts, operations)
+    totals, begun = Totals(), time.monotonic()
+    try:
+        _run(options, totals, begun)
+    except KeyboardInterrupt:
+        print("\nstopped")
+    short = histogram(totals)
     for what in short:
         print(f"too little: {what}")
-    for failed in failures:
+    for failed in totals.failures:
         case = f"{failed.level} {failed.target} {failed.seed} {size_of(failed.seed)}"
         print(f"make it small: python tests/properties/shrink.py {case}")
-    print(f"{len(failures)} failures in {done:,} programs, {time.monotonic() - begun:,.0f} s")
-    return 1 if failures or short else 0
+    print(f"{len(totals.failures)} failures in {totals.done:,} programs, {time.monotonic() - begun:,.0f} s")
+    return 1 if totals.failures or short else 0
+
+
+def _run(options: argparse.Namespace, totals: Totals, begun: float) -> None:
+    """Judges the seeds; those that the log to resume lists are counted as it says."""
+    known = read(options.resume, quick=options.quick) if options.resume else {}
+    seeds = range(options.start, options.start + options.count)
+    for seed in seeds:
+        if seed in known:
+            totals.add(known[seed])
+    told, new = begun, totals.done
+    with ExitStack() as stack:
+        log = stack.enter_context(opened(options.log)) if options.log else None
+        pool = stack.enter_context(Pool(options.workers, maxtasksperchild=200))
+        for found in pool.imap_unordered(judge, [seed for seed in seeds if seed not in known], chunksize=4):
+            totals.add(found)
+            if log is not None:
+                log.write(line_of(found, quick=options.quick))
+            if time.monotonic() - told > 5 or totals.done == options.count:
+                told = time.monotonic()
+                _progress(totals.done, options.count, (totals.done - new) / (told - begun), len(totals.failures))
+            if options.first and totals.failures:
+                break
+            if options.seconds and time.monotonic() - begun > options.seconds:
+                break
 
 
 def _progress(done: int, count: int, rate: float, failures: int) -> None:

@@ -1,7 +1,8 @@
 """Makes a failing random program small:  python tests/properties/shrink.py tile ascend910b 137
 
 The level, a target of `judges.TARGETS` (`scratchpad` for the example chip) or `native`, the seed, and the size if it is
-not 10. Choices are deleted and lowered while the failure stays the same kind of failure; the smallest program found is
+not 10. `fuzz.py` draws even seeds as tile programs and odd ones as tensor programs, and prints the line to run. Choices
+are deleted and lowered while the failure stays the same kind of failure; the smallest program found is
 printed.
 """
 
@@ -16,6 +17,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from meaning import outcome
+from properties.fuzz import level_of, size_of
 from properties.judges import (
     DECLINED,
     SCRATCHPAD,
@@ -113,7 +115,19 @@ def shrink(level: Level, name: str, seed: int, size: int = 10) -> Generated | No
 def main(level: str, name: str, seed: str, size: str = "10") -> None:
     name = SCRATCHPAD if name == "scratchpad" else name
     found = shrink(Level(level), name, int(seed), int(size))
-    print("nothing is wrong" if found is None else f"{found!r}\n# {failure(found, name)}")
+    if found is None:
+        print("\n".join(["nothing is wrong", *elsewhere(Level(level), int(seed), int(size))]))
+    else:
+        print(f"{found!r}\n# {failure(found, name)}")
+
+
+def elsewhere(level: Level, seed: int, size: int) -> list[str]:
+    """What `fuzz.py` drew for the seed, where that is another program."""
+    if (level_of(seed), size_of(seed)) == (level, size):
+        return []
+    return [
+        f"fuzz.py draws seed {seed} at the {level_of(seed).value} level with size {size_of(seed)}, not this program"
+    ]
 
 
 if __name__ == "__main__":

@@ -73,7 +73,7 @@ class _Generator(AnyOperation):
         self.stored = []
         self.earlier: set[Value] = set()
         """what the sections before this one read and made"""
-        self.rare = 3 if self.maybe(2) else 0
+        self.rare = 3 if self.choices.below(4) else 0
         """how many operations of any kind are still to come"""
         if self.level is Level.TENSOR and self.maybe(2):
             results: tuple[Scalar, ...] = self.sections(size)
