@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 from itertools import product
 
 from tilewright.analysis.scalar_ranges import NEGATED, Facts, Range, range_of, simplify_scalar
-from tilewright.ir.buffers import Broadcast, IfThenElse, Likely, Ramp, lanes_of
+from tilewright.ir.buffers import Broadcast, Likely, Ramp, lanes_of
 from tilewright.ir.dtypes import INDEX
 from tilewright.ir.scalar import (
     Binary,
     BinaryKind,
+    Choice,
     Expr,
     Scalar,
-    Select,
     Unary,
     UnaryKind,
     Value,
@@ -59,7 +59,7 @@ class Encoder:
             return self._ramp(scalar)
         if isinstance(scalar, Broadcast):
             return self.term(scalar.value)
-        if isinstance(scalar, (Select, IfThenElse)) and scalar.dtype is INDEX:
+        if isinstance(scalar, Choice) and scalar.dtype is INDEX:
             return self._chosen(scalar)
         if isinstance(scalar, Binary) and scalar.dtype is INDEX:
             return self._binary(scalar)
@@ -81,7 +81,7 @@ class Encoder:
             self.facts.append(f"0 <= {lane} < {ramp.lanes}")
         return f"({self.term(ramp.base)} + ({ramp.stride} * {lane}))"
 
-    def _chosen(self, scalar: Select | IfThenElse) -> str:
+    def _chosen(self, scalar: Choice) -> str:
         name = self._name()
         then = f"({self.formula(scalar.condition)} and {name} = {self.term(scalar.then)})"
         otherwise = f"({self.formula(scalar.condition, False)} and {name} = {self.term(scalar.otherwise)})"

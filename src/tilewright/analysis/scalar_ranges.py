@@ -14,15 +14,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import gcd
 
-from tilewright.ir.buffers import IfThenElse, Likely
+from tilewright.ir.buffers import Likely
 from tilewright.ir.dtypes import BOOL, INDEX
 from tilewright.ir.scalar import (
     Binary,
     BinaryKind,
+    Choice,
     Const,
     Expr,
     Scalar,
-    Select,
     Unary,
     UnaryKind,
     Value,
@@ -64,7 +64,7 @@ def _simple(scalar: Scalar, facts: Facts) -> Scalar:
 
 
 def _decided(made: Scalar, facts: Facts) -> Scalar:
-    if isinstance(made, (Select, IfThenElse)):
+    if isinstance(made, Choice):
         known = truth(made.condition, facts)
         return made if known is None else made.then if known else made.otherwise
     if isinstance(made, Likely):
@@ -264,7 +264,7 @@ def range_of(scalar: Scalar, facts: Facts) -> Range:
 def _range_of_term(term: Expr, facts: Facts) -> Range:
     if isinstance(term, Value):
         return facts.ranges.get(term, ANY)
-    if isinstance(term, (Select, IfThenElse)):
+    if isinstance(term, Choice):
         (a, b), (c, d) = range_of(term.then, facts), range_of(term.otherwise, facts)
         return _least(a, c), _most(b, d)
     if not isinstance(term, Binary) or term.dtype is not INDEX:

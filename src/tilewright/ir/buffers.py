@@ -14,6 +14,7 @@ from tilewright.ir.layout import MemorySpace
 from tilewright.ir.scalar import (
     Binary,
     BinaryKind,
+    Choice,
     Expr,
     Scalar,
     Shape,
@@ -221,26 +222,10 @@ class Broadcast(_Node):
         return Broadcast(children[0], self.lanes)
 
 
-class IfThenElse(_Node):
-    """`then` where `condition` holds, else `otherwise`; only that one is evaluated (a `Select` evaluates both)."""
+class IfThenElse(Choice):
+    """A choice that evaluates only the one it takes (a `Select` evaluates both)."""
 
-    __slots__ = ("condition", "otherwise", "then")
-
-    def __init__(self, condition: Scalar, then: Scalar, otherwise: Scalar) -> None:
-        self.condition = condition
-        self.then = then
-        self.otherwise = otherwise
-
-    @property
-    def dtype(self) -> DType:
-        return dtype_of(self.then)
-
-    def children(self) -> tuple[Scalar, ...]:
-        return (self.condition, self.then, self.otherwise)
-
-    def with_children(self, children: tuple[Scalar, ...]) -> Scalar:
-        known = constant_value(children[0])
-        return IfThenElse(*children) if known is None else children[1] if known else children[2]
+    __slots__ = ()
 
 
 class Likely(_Node):

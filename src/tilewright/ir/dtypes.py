@@ -86,3 +86,8 @@ def from_numpy(dtype: npt.DTypeLike) -> DType:
         if candidate is not INDEX and np.dtype(candidate.numpy) == wanted:
             return candidate
     raise UnknownDTypeError(f"no element type stands for NumPy's {wanted}", help="one of " + ", ".join(BY_NAME))
+
+
+def widened(dtype: DType) -> DType:
+    """The dtype in which elements are computed: narrow floats in FP32, rounded afterwards."""
+    return FP32 if dtype in (FP16, BF16) else dtype

@@ -249,8 +249,8 @@ class Unary(Expr):
         return f"{self.kind.value}({self.operand!r})"
 
 
-class Select(Expr):
-    """`then` where `condition` holds, else `otherwise`. Occurs in loop forms."""
+class Choice(Expr):
+    """Base: `then` where `condition` holds, else `otherwise`."""
 
     __slots__ = ("condition", "otherwise", "then")
 
@@ -269,16 +269,22 @@ class Select(Expr):
     def with_children(self, children: tuple[Scalar, ...]) -> Scalar:
         condition, then, otherwise = children
         known = constant_value(condition)
-        return Select(condition, then, otherwise) if known is None else then if known else otherwise
+        return type(self)(condition, then, otherwise) if known is None else then if known else otherwise
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Select) and self.children() == other.children()
+        return isinstance(other, Choice) and type(self) is type(other) and self.children() == other.children()
 
     def __hash__(self) -> int:
-        return hash(self.children())
+        return hash((type(self).__name__, self.children()))
 
     def __repr__(self) -> str:
-        return f"select({self.condition!r}, {self.then!r}, {self.otherwise!r})"
+        return f"{type(self).__name__}({self.condition!r}, {self.then!r}, {self.otherwise!r})"
+
+
+class Select(Choice):
+    """A choice that evaluates both. Occurs in loop forms."""
+
+    __slots__ = ()
 
 
 # --- building -----------------------------------------------------------------------------------------------------

@@ -35,7 +35,6 @@ from tilewright.ir.buffers import (
     BufferType,
     Extern,
     HandleType,
-    IfThenElse,
     Likely,
     Load,
     Ramp,
@@ -61,7 +60,7 @@ from tilewright.ir.loop_level import (
 )
 from tilewright.ir.nodes import Block, If, Let, Stmt
 from tilewright.ir.op import Op, is_array
-from tilewright.ir.scalar import Binary, BinaryKind, Const, Expr, Scalar, Select, Unary, Value, dtype_of
+from tilewright.ir.scalar import Binary, BinaryKind, Choice, Const, Expr, Scalar, Unary, Value, dtype_of
 
 STATEMENTS = (
     Alias, Allocate, Attribute, ComputeBlock, Evaluate, If, Launch, Let, Loop, OpCall, Store, While,
@@ -383,7 +382,7 @@ class _Verifier:
         match scalar:
             case Binary() if scalar.kind not in (BinaryKind.AND, BinaryKind.OR):
                 self.dtype(scalar.rhs, dtype_of(scalar.lhs), f"the right side of {scalar.kind.value!r}")
-            case Select() | IfThenElse():
+            case Choice():
                 self.dtype(scalar.otherwise, dtype_of(scalar.then), "the other arm of a choice")
             case Ramp():
                 for part in scalar.children():

@@ -263,6 +263,21 @@ def integer_limits(dtype: DType) -> tuple[int, int]:
     )
 
 
+def identity(kind: BinaryKind, dtype: DType) -> int | float:
+    """What changes nothing when it is combined by `kind`: what the reduction of no elements gives."""
+    match kind:
+        case BinaryKind.ADD:
+            return 0
+        case BinaryKind.MUL:
+            return 1
+        case BinaryKind.MIN:
+            return float("inf") if dtype.is_float else integer_limits(dtype)[1]
+        case BinaryKind.MAX:
+            return float("-inf") if dtype.is_float else integer_limits(dtype)[0]
+        case _:
+            raise AssertionError(f"no reduction is by {kind.value}")
+
+
 def saturated(integral: Any, dtype: DType) -> Array:
     """Integral floats as integers: beyond the limits the limit, which may be no float itself; 0 for NaN."""
     low, high = integer_limits(dtype)

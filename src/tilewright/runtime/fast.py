@@ -53,7 +53,9 @@ class FastCall:
         self._runner = runner
         self._expected = expected
         self._shown = shown
-        self._outputs = tuple(i for i, e in enumerate(expected) if isinstance(e, ArrayArgument) and e.is_output)
+        self._outputs = tuple(
+            (i, e.span) for i, e in enumerate(expected) if isinstance(e, ArrayArgument) and e.is_output
+        )
         self._arrays = tuple((i, e.span) for i, e in enumerate(expected) if isinstance(e, ArrayArgument))
         self._used = False
         self._direct: DirectCall | None = None
@@ -97,8 +99,8 @@ class FastCall:
             if slot is None:
                 return MISS
             slots.append(slot)
-        for output in self._outputs:
-            low, high = slots[output], slots[output] + expected[output].span  # type: ignore[union-attr]
+        for output, size in self._outputs:
+            low, high = slots[output], slots[output] + size
             for index, span in self._arrays:
                 if index != output and slots[index] < high and low < slots[index] + span:
                     return MISS

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tilewright.codegen.native.elements import Lanes, constant_text, register_type, widened
+from tilewright.codegen.native.elements import Lanes, constant_text, register_type
 from tilewright.codegen.native.transcendental import exponential, logarithm
 from tilewright.errors import UnsupportedError
-from tilewright.ir.dtypes import BF16, BOOL, FP16, DType
+from tilewright.ir.dtypes import BF16, BOOL, FP16, DType, widened
 from tilewright.ir.scalar import Binary, BinaryKind, Const, Expr, Scalar, Select, Unary, UnaryKind, Value, dtype_of
 
 Lookup = Callable[[Value], str]

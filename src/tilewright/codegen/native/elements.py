@@ -35,10 +35,10 @@ from tilewright.ir.dtypes import (
     UINT32,
     UINT64,
     DType,
+    widened,
 )  # fmt: skip
 
 SUPPORTED = (FP32, FP16, BF16, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64, BOOL, INDEX)
-NARROW_FLOATS = (FP16, BF16)
 
 
 def check_dtype(dtype: DType) -> None:
@@ -50,11 +50,6 @@ def check_dtype(dtype: DType) -> None:
             found=dtype.name,
             help="cast to one of these before computing",
         )
-
-
-def widened(dtype: DType) -> DType:
-    """The dtype in which elements are computed."""
-    return FP32 if dtype in NARROW_FLOATS else dtype
 
 
 def register_type(dtype: DType) -> str:
@@ -237,7 +232,7 @@ class Lanes:
     # --- narrow floats --------------------------------------------------------------------------------------------
     def rounded(self, value: str, dtype: DType) -> str:
         """A float rounded to a narrower dtype, still as a float."""
-        if dtype not in NARROW_FLOATS:
+        if widened(dtype) is dtype:
             return value
         return self.from_memory(self.to_memory(value, dtype), dtype)
 

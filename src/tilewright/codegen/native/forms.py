@@ -11,11 +11,11 @@ from dataclasses import replace
 from tilewright.analysis.index_maps import AffineMap, affine_map, counters
 from tilewright.codegen.native.arithmetic import Arithmetic
 from tilewright.codegen.native.builder import Index
-from tilewright.codegen.native.elements import Lanes, register_type, widened
+from tilewright.codegen.native.elements import Lanes, register_type
 from tilewright.codegen.native.nest import Cursor, Walk, nest
 from tilewright.codegen.native.scope import Place, Scope, window
 from tilewright.errors import UnsupportedError
-from tilewright.ir.dtypes import BOOL, INDEX, UINT8, UINT16, UINT32, UINT64
+from tilewright.ir.dtypes import BOOL, INDEX, UINT8, UINT16, UINT32, UINT64, widened
 from tilewright.ir.loops import COLUMN, ROW, Elementwise, Map, Update
 from tilewright.ir.loops import Index as IndexForm
 from tilewright.ir.op import Kind, Op, is_array

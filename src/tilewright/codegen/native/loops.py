@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from tilewright.analysis.loop_accesses import Access, accesses_in
 from tilewright.codegen.native.arithmetic import Arithmetic
 from tilewright.codegen.native.builder import Index
 from tilewright.codegen.native.elements import Lanes, memory_type, register_type, tail_mask
@@ -38,7 +39,6 @@ from tilewright.ir.scalar import (
     substitute,
     values_in,
 )
-from tilewright.passes.loop.fuse_loops import Access, accesses_in
 
 ALIGNMENT = 64
 _BITS = {1: UINT8, 2: UINT16, 4: UINT32, 8: UINT64}

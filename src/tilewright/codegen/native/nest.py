@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from tilewright.codegen.native.builder import Builder, Index
-from tilewright.codegen.native.elements import Lanes, memory_type, register_type, tail_mask, widened
+from tilewright.codegen.native.elements import Lanes, memory_type, register_type, tail_mask
 from tilewright.codegen.native.llvm import Processor
-from tilewright.ir.dtypes import DType
+from tilewright.ir.dtypes import DType, widened
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from tilewright.codegen.native import forms, special
 from tilewright.codegen.native.builder import Index
 from tilewright.codegen.native.checks import Checks
 from tilewright.codegen.native.contract import accumulator, multiply
-from tilewright.codegen.native.elements import constant_text, widened
+from tilewright.codegen.native.elements import constant_text
 from tilewright.codegen.native.groups import Group
 from tilewright.codegen.native.guards import Guard
 from tilewright.codegen.native.loops import LoopEmitter, scalars_of, scratch_plan
@@ -19,7 +19,7 @@ from tilewright.codegen.native.scope import Place, Scope, reinterprets, row_majo
 from tilewright.codegen.native.storage import Plan, Storage
 from tilewright.errors import Span, UnsupportedError, VerifyError
 from tilewright.ir.buffers import buffer_type
-from tilewright.ir.dtypes import UINT8
+from tilewright.ir.dtypes import UINT8, widened
 from tilewright.ir.layout import Pad
 from tilewright.ir.loops import Contract, Elementwise, Reduce, Update
 from tilewright.ir.loops import Index as IndexForm

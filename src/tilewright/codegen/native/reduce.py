@@ -12,31 +12,16 @@ from dataclasses import replace
 
 from tilewright.codegen.native.arithmetic import Arithmetic
 from tilewright.codegen.native.builder import Index
-from tilewright.codegen.native.elements import Lanes, constant_text, memory_type, register_type, tail_mask, widened
+from tilewright.codegen.native.elements import Lanes, constant_text, memory_type, register_type, tail_mask
 from tilewright.codegen.native.nest import Cursor, Walk, lanes_for, nest
 from tilewright.codegen.native.scope import Place, Scope
-from tilewright.errors import UnsupportedError
-from tilewright.ir.dtypes import DType
+from tilewright.ir.dtypes import DType, widened
 from tilewright.ir.loops import Reduce
 from tilewright.ir.op import Op
 from tilewright.ir.scalar import BinaryKind
-from tilewright.ops.common import integer_limits
+from tilewright.ops.common import identity
 
 ACCUMULATORS = 4
-
-
-def identity(kind: BinaryKind, dtype: DType) -> str:
-    """The value that changes nothing, as one lane of `dtype`; what the reduction of no elements gives."""
-    if kind is BinaryKind.ADD:
-        return constant_text(0, dtype)
-    if kind is BinaryKind.MUL:
-        return constant_text(1, dtype)
-    if kind not in (BinaryKind.MIN, BinaryKind.MAX):
-        raise UnsupportedError(f"native code has no reduction by {kind.value}")
-    if dtype.is_float:
-        return constant_text(float("-inf" if kind is BinaryKind.MAX else "inf"), dtype)
-    low, high = integer_limits(dtype)
-    return constant_text(low if kind is BinaryKind.MAX else high, dtype)
 
 
 def reduce(scope: Scope, op: Op, form: Reduce, out: Place, extents: tuple[Index, ...]) -> None:
@@ -76,7 +61,7 @@ class _Reduction:
         return at.load(place, self.dtype)
 
     def start(self, at: Lanes) -> str:
-        return at.const(register_type(self.wide), identity(self.kind, self.wide))
+        return at.const(register_type(self.wide), constant_text(identity(self.kind, self.wide), self.wide))
 
     def run(self, at: Lanes, pointer: str, start: Index, stop: Index, step: int, total: tuple[str, str]) -> str:
         """The elements from `start` on combined with a (type, value), in index order."""

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewright.codegen.native.builder import Index
-from tilewright.codegen.native.elements import constant_text, widened
+from tilewright.codegen.native.elements import constant_text
 from tilewright.codegen.native.forms import copy, fill, margins
 from tilewright.codegen.native.scope import Place, Scope
 from tilewright.errors import UnsupportedError
+from tilewright.ir.dtypes import widened
 from tilewright.ir.op import Op
 from tilewright.ops import Create, Read, Write
 from tilewright.ops.collective import NEEDS_SITES, AllReduce, Recv

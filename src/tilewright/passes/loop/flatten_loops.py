@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from math import prod
 
+from tilewright.analysis.loop_accesses import accesses_in
 from tilewright.ir.buffers import BufferType, Load, buffer_type
 from tilewright.ir.dtypes import INDEX
 from tilewright.ir.loop_level import Allocate, Loop, LoopFunction, LoopKind, Store
 from tilewright.ir.nodes import Stmt
 from tilewright.ir.scalar import Scalar, Value
 from tilewright.ir.types import ScalarType
-from tilewright.passes.loop.fuse_loops import accesses_in
 
 Flat = dict[Value, Value]
 """Each buffer, and the same with one dimension."""

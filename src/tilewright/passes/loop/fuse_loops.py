@@ -20,59 +20,18 @@ A buffer that is used inside one loop only keeps one element of each dimension t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tilewright.analysis.loop_accesses import Access, is_plain, own_accesses
 from tilewright.ir.buffers import BufferType, Load, buffer_type
 from tilewright.ir.loop_level import Alias, Allocate, Loop, LoopFunction, LoopKind, Store
+from tilewright.ir.loop_rewrite import rebuilt, substituted
 from tilewright.ir.nodes import Block, Stmt, walk
 from tilewright.ir.scalar import Expr, Scalar, Shape, Value, linear_terms, values_in
 
 Classes = Mapping[Value, object]
 """Buffers that may overlap have equal classes; a buffer that is left out is alone."""
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """An element read or written."""
-
-    buffer: Value
-    indices: Shape
-    writes: bool
-
-
-def loads_in(scalar: Scalar) -> Iterable[Load]:
-    """The elements that an expression reads."""
-    todo: list[Scalar] = [scalar]
-    seen: set[int] = set()
-    while todo:
-        part = todo.pop()
-        if isinstance(part, Load):
-            yield part
-            todo += part.indices
-        elif isinstance(part, Expr) and not isinstance(part, Value) and id(part) not in seen:
-            seen.add(id(part))
-            todo += part.children()
-
-
-def own_accesses(stmt: Stmt) -> list[Access]:
-    """What a statement itself touches, those inside it left out."""
-    if isinstance(stmt, Store):
-        read = [load for scalar in (stmt.value, *stmt.indices) for load in loads_in(scalar)]
-        return [*(Access(load.buffer, load.indices, False) for load in read), Access(stmt.buffer, stmt.indices, True)]
-    bounds = (stmt.start, stmt.stop, stmt.step) if isinstance(stmt, Loop) else ()
-    return [Access(load.buffer, load.indices, False) for bound in bounds for load in loads_in(bound)]
-
-
-def accesses_in(stmt: Stmt) -> list[Access]:
-    """What a statement and those inside it touch."""
-    inner = [access for block in stmt.blocks() for inner in block for access in accesses_in(inner)]
-    return inner + own_accesses(stmt)
-
-
-def is_plain(stmt: Stmt) -> bool:
-    """Whether the statement is loops over stores and nothing else, so that `accesses_in` says all that it does."""
-    return all(isinstance(inner, (Loop, Store, Allocate)) for inner in walk((stmt,)))
 
 
 @dataclass(slots=True)
@@ -220,13 +179,6 @@ def _meets_later(x: Shape, i: Value, y: Shape, j: Value, inner: set[Value]) -> b
     return True
 
 
-def substituted(stmt: Stmt, replace: Callable[[Value], Scalar]) -> Stmt:
-    """A statement and those inside it with values replaced."""
-    stmt = stmt.substitute(replace)
-    blocks = stmt.blocks()
-    return stmt.with_blocks(tuple(tuple(substituted(s, replace) for s in b) for b in blocks)) if blocks else stmt
-
-
 # --- what lies between ------------------------------------------------------------------------------------------------
 @dataclass(slots=True)
 class _Use:
@@ -268,7 +220,7 @@ def _collect(
 ) -> None:
     for stmt in block:
         if isinstance(stmt, Store):
-            for access in accesses_in(stmt):
+            for access in own_accesses(stmt):
                 if access.buffer in wanted:
                     _merge(uses, access, path)
         elif isinstance(stmt, Loop):
@@ -292,6 +244,9 @@ def _rewritten(
     smaller: Mapping[Value, tuple[Value, list[bool]]],
     placed: Mapping[Loop | None, list[Stmt]],
 ) -> Block:
+    def moved(part: Expr) -> Scalar:
+        return Load(*_moved(part.buffer, part.indices, smaller)) if isinstance(part, Load) else part
+
     out: list[Stmt] = []
     for stmt in block:
         if isinstance(stmt, Loop):
@@ -299,7 +254,7 @@ def _rewritten(
             out.append(stmt.replace(body=(*placed.get(stmt, ()), *inner)))
         elif isinstance(stmt, Store):
             buffer, indices = _moved(stmt.buffer, stmt.indices, smaller)
-            out.append(Store(buffer, indices, _reading(stmt.value, smaller), span=stmt.span))
+            out.append(Store(buffer, indices, rebuilt(stmt.value, moved), span=stmt.span))
         else:
             out.append(stmt)
     return tuple(out)
@@ -310,20 +265,3 @@ def _moved(buffer: Value, indices: Shape, smaller: Mapping[Value, tuple[Value, l
         return buffer, indices
     small, flat = smaller[buffer]
     return small, tuple(0 if one else index for one, index in zip(flat, indices, strict=True))
-
-
-def _reading(
-    scalar: Scalar, smaller: Mapping[Value, tuple[Value, list[bool]]], done: dict[int, Scalar] | None = None
-) -> Scalar:
-    if isinstance(scalar, Load):
-        return Load(*_moved(scalar.buffer, scalar.indices, smaller))
-    if isinstance(scalar, (int, Value)) or not scalar.children():
-        return scalar
-    done = {} if done is None else done
-    found = done.get(id(scalar))
-    if found is None:
-        old = scalar.children()
-        new = tuple(_reading(child, smaller, done) for child in old)
-        same = all(a is b for a, b in zip(old, new, strict=True))
-        found = done[id(scalar)] = scalar if same else scalar.with_children(new)
-    return found

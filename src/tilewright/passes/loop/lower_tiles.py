@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 
 from tilewright.analysis.index_maps import AffineMap, affine_map
 from tilewright.ir.buffers import BufferType, Load
-from tilewright.ir.dtypes import BF16, BOOL, FP16, FP32, INDEX, DType
+from tilewright.ir.dtypes import BOOL, INDEX, DType, widened
 from tilewright.ir.layout import Pad
 from tilewright.ir.loop_level import Allocate, Loop, LoopFunction, Store
 from tilewright.ir.loops import COLUMN, ROW, Elementwise, Index, Map, Reduce, Update
@@ -42,7 +42,7 @@ from tilewright.ir.scalar import (
 )
 from tilewright.ir.storage import written_operand
 from tilewright.ir.types import ScalarType, TensorType, TileType
-from tilewright.ops.common import integer_limits
+from tilewright.ops.common import identity
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,21 +64,6 @@ class Lowered:
     tiles: dict[Value, Value] = field(default_factory=dict[Value, Value])
     windows: list[Window] = field(default_factory=list[Window])
     numbers: dict[Value, tuple[Scalar, DType]] = field(default_factory=dict[Value, tuple[Scalar, DType]])
-
-
-def wide(dtype: DType) -> DType:
-    """The dtype in which elements are computed."""
-    return FP32 if dtype in (BF16, FP16) else dtype
-
-
-def identity(kind: BinaryKind, dtype: DType) -> Scalar:
-    """What changes nothing when combined; the reduction of no elements."""
-    if kind is BinaryKind.ADD or kind is BinaryKind.MUL:
-        return constant(int(kind is BinaryKind.MUL), dtype)
-    largest = kind is BinaryKind.MIN
-    if dtype.is_float:
-        return constant(float("inf") if largest else float("-inf"), dtype)
-    return constant(integer_limits(dtype)[largest], dtype)
 
 
 def has_loops(stmt: Let) -> bool:
@@ -227,11 +212,11 @@ class _Lowering:
         """A scalar operand as it is computed with."""
         known = constant_value(given)
         if known is not None:
-            return cast(Const(known, dtype) if dtype is not INDEX else int(known), wide(dtype))
+            return cast(Const(known, dtype) if dtype is not INDEX else int(known), widened(dtype))
         for value, number in self.out.numbers.items():
             if number == (given, dtype):
                 return value
-        value = Value(name, ScalarType(wide(dtype)))
+        value = Value(name, ScalarType(widened(dtype)))
         self.out.numbers[value] = (given, dtype)
         return value
 
@@ -239,8 +224,8 @@ class _Lowering:
         _, source = next(op.operand_items())
         given, out = self.read(source), self.make(target)
         extents, axis = extents_of(source), len(extents_of(source)) - 1 if form.axis == 1 else 0
-        total = self.allocate("total", self.out_shape(target), wide(target.dtype))
-        start = identity(form.combine, total.dtype)
+        total = self.allocate("total", self.out_shape(target), widened(target.dtype))
+        start = constant(identity(form.combine, total.dtype), total.dtype)
 
         def at(ix: Shape) -> Shape:
             return (*ix[:axis], 0, *ix[axis:])
@@ -291,7 +276,7 @@ class _Lowering:
         def element(ix: Shape) -> Block:
             value = cast(Load(given, ix), out.dtype)
             if adds:
-                kind = wide(out.dtype)
+                kind = widened(out.dtype)
                 value = cast(binary(BinaryKind.ADD, cast(Load(out, ix), kind), cast(value, kind)), out.dtype)
             return (Store(out, ix, value, span=op.span),)
 
@@ -314,7 +299,7 @@ def _reader(buffer: Value, how: Map) -> Callable[[Shape], Scalar]:
             ix = (*ix[:-1], 0)
         elif how is COLUMN:
             ix = (*ix[:-2], 0, ix[-1])
-        return cast(Load(buffer, ix), wide(buffer.dtype))
+        return cast(Load(buffer, ix), widened(buffer.dtype))
 
     return element
 

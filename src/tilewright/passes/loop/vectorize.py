@@ -21,9 +21,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from tilewright.analysis.loop_accesses import accesses_in, loads_in
 from tilewright.ir.buffers import BufferType, Load
-from tilewright.ir.dtypes import INDEX
+from tilewright.ir.dtypes import INDEX, widened
 from tilewright.ir.loop_level import Allocate, Loop, LoopFunction, LoopKind, Store
+from tilewright.ir.loop_rewrite import substituted
 from tilewright.ir.nodes import Block, Stmt
 from tilewright.ir.scalar import (
     Binary,
@@ -36,12 +38,12 @@ from tilewright.ir.scalar import (
     UnaryKind,
     Value,
     binary,
+    constant,
     linear_terms,
     values_in,
 )
 from tilewright.ir.types import ScalarType
-from tilewright.passes.loop.fuse_loops import accesses_in, loads_in, substituted
-from tilewright.passes.loop.lower_tiles import identity, wide
+from tilewright.ops.common import identity
 
 PARTS = 4
 """Totals per lane: an addition takes so many times as long as the machine needs to begin the next one."""
@@ -143,7 +145,7 @@ class _Innermost:
         dtypes = {store.buffer.dtype for store in self.stores}
         dtypes |= {load.buffer.dtype for store in self.stores for load in loads_in(store.value)}
         dtypes |= {part.dtype for store in self.stores for part in _casts(store.value)}
-        return self.vectors.nbytes // max(wide(dtype).nbytes for dtype in dtypes)
+        return self.vectors.nbytes // max(widened(dtype).nbytes for dtype in dtypes)
 
     # --- loops ----------------------------------------------------------------------------------------------------
     def trip(self, index: Scalar, totals: Mapping[Value, tuple[Value, Shape]]) -> Block:
@@ -221,7 +223,7 @@ class _Innermost:
         out: list[Stmt] = [Allocate(buffer, REGISTERS) for buffer in own.values()]
         for total in self.totals:
             buffer = own[total.store.buffer]
-            start = identity(total.kind, buffer.dtype)
+            start = constant(identity(total.kind, buffer.dtype), buffer.dtype)
             for part in range(parts):
                 lane = _index("l")
                 out.append(_lanes(lane, 0, lanes, (Store(buffer, (part, lane), start),)))
