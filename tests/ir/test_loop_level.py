@@ -9,7 +9,8 @@ from tilewright.ir.dtypes import BOOL, FP32, INDEX
 from tilewright.ir.layout import MemorySpace
 from tilewright.ir.loop_builder import LoopBuilder
 from tilewright.ir.loop_level import ComputeBlock, Loop, LoopFunction, LoopKind
-from tilewright.ir.scalar import BinaryKind, Const, Value, binary
+from tilewright.ir.loop_rewrite import rebuilt
+from tilewright.ir.scalar import BinaryKind, Const, Scalar, Select, Value, binary
 from tilewright.ir.types import ScalarType
 
 
@@ -78,3 +79,16 @@ def test_both_arms_of_a_branch() -> None:
     with f.otherwise():
         f.store(a, (1,), 2)
     assert [len(block) for block in f.build().body[0].blocks()] == [1, 1]
+
+
+def test_a_choice_that_evaluates_both_is_another_one() -> None:
+    condition, one, two = binary(BinaryKind.LT, Value("n", ScalarType(INDEX)), 3), Const(1.0, FP32), Const(2.0, FP32)
+    assert IfThenElse(condition, one, two) == IfThenElse(condition, one, two)
+    assert IfThenElse(condition, one, two) != Select(condition, one, two)
+
+
+def test_what_is_shared_is_rebuilt_once() -> None:
+    tree: Scalar = Value("x", ScalarType(FP32))
+    for _ in range(100):  # 2 ** 100 paths
+        tree = binary(BinaryKind.ADD, tree, tree)
+    assert rebuilt(tree, lambda part: part) is tree

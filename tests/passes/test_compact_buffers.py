@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -9,11 +11,15 @@ import pytest
 
 from tilewright.analysis.buffer_regions import plan_buffers
 from tilewright.execute.loops import interpret_loops
-from tilewright.ir.buffers import AddressOf, Extern, IfThenElse, Likely, Ramp, buffer_type
+from tilewright.ir.buffers import AddressOf, Extern, IfThenElse, Likely, Ramp, Region, buffer_type
 from tilewright.ir.dtypes import FP32, INDEX
 from tilewright.ir.loop_builder import LoopBuilder
 from tilewright.ir.loop_level import Allocate, ComputeBlock, LoopFunction
+from tilewright.ir.op import Level
 from tilewright.ir.scalar import BinaryKind, Const, Scalar, Select, UnaryKind, Value, binary, logic, unary
+from tilewright.ir.types import TileType
+from tilewright.ir.verify_loops import verify_loops
+from tilewright.ops.elementwise import Add
 from tilewright.passes.loop.compact_buffers import compact_buffers
 from tilewright.passes.loop.lower_blocks import lower_blocks
 from tilewright.passes.loop.simplify import simplify
@@ -143,6 +149,28 @@ def test_a_select_is_no_predicate_and_if_then_else_is() -> None:
     assert shapes(compact_buffers(f.build())) == {"B": (16,), "C": (4,)}
 
 
+def test_the_other_arm_is_where_the_condition_does_not_hold() -> None:
+    f = LoopBuilder()
+    b, c = f.alloc("B", (16,)), f.alloc("C", (16,))
+    out = f.buffer("out", (16,))
+    with f.loop("i", 16) as i:
+        f.store(c, (i,), 1.0)
+        with f.when(less(i, 4)):
+            f.store(out, (i,), 0.0)
+        with f.otherwise():
+            f.store(b, (i,), f.load(c, i))
+            f.store(out, (i,), IfThenElse(less(i, 6), ONE, f.load(b, i)))
+    function = f.build()
+    plan = {made.buffer.name: made for made in plan_buffers(function)}
+    assert (plan["B"].shape, plan["B"].minima) == ((12,), (4,))
+    assert shapes(compact_buffers(function)) == {"B": (12,), "C": (16,)}
+    g = LoopBuilder()
+    b, out = g.alloc("B", (16,)), g.buffer("out", (16,))
+    with g.loop("i", 16) as i:
+        g.store(out, (i,), IfThenElse(less(i, 6), ONE, g.load(b, i)))
+    assert shapes(compact_buffers(g.build())) == {"B": (10,)}
+
+
 def test_what_is_not_affine_is_dropped_after_negating() -> None:
     f = LoopBuilder()
     flag = f.buffer("flag", (1,), INDEX)
@@ -242,3 +270,43 @@ def test_both_forms_give_the_same(limit: int) -> None:
         interpret_loops(made, [array])
         results.append(array.tolist())
     assert results[0] == results[1] and shapes(compact_buffers(function)) == {"B": (1,)}
+
+
+def test_what_a_block_declares_follows_the_box() -> None:
+    f = LoopBuilder()
+    out = f.buffer("out", (16,))
+    with f.block("all", writes=[f.whole(out)]) as parts:
+        b = parts.alloc("B", (64,))
+        with f.loop("i", 16) as i, f.block("put", writes=[f.region(b, (i + 3,))]):
+            f.store(b, (i + 3,), 4.0)
+        with f.loop("i", 16) as i, f.block("get", reads=[f.whole(b)], writes=[f.region(out, (i,))]):
+            f.store(out, (i,), f.load(b, i + 3))
+    made = compact_buffers(f.build())
+    verify_loops(made)
+    blocks = {stmt.name: stmt for stmt in made.walk() if isinstance(stmt, ComputeBlock)}
+    small = blocks["all"].allocs[0].buffer
+    assert buffer_type(small).shape == (16,)
+    assert blocks["put"].writes == (Region(small, (0,), (16,)),) and blocks["get"].reads == (
+        Region(small, (0,), (16,)),
+    )
+
+
+def test_a_whole_operation_finds_its_tiles_in_the_box() -> None:
+    f = LoopBuilder()
+    out = f.buffer("out", (2, 4))
+    b = f.alloc("B", (16, 16))
+    with f.loop("i", 2) as i, f.loop("j", 4) as j:
+        f.store(b, (i + 5, j + 7), 3.0)
+    x = Value("x", TileType((2, 4), FP32))
+    f.op(Add(x, x, level=Level.TILE), [(x, f.region(b, (5, 7), (2, 4)))], f.whole(out))
+    made = compact_buffers(f.build())
+    assert shapes(made) == {"B": (2, 4)}
+    array = np.zeros((2, 4), np.float32)
+    interpret_loops(made, [array])
+    assert (array == 6).all()
+
+
+def test_the_passes_are_there_without_islpy() -> None:
+    """Its import is most of a short command, and few programs need a set."""
+    script = "import sys, tilewright.compiler; sys.exit('islpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

@@ -212,8 +212,13 @@ class _Drawing:
                 body()
         elif where == ALWAYS:
             body()
-        else:
+        elif self.random.random() < 0.7:
             with self.f.when(where):
+                body()
+        else:  # the same, said the other way round
+            with self.f.when(unary(UnaryKind.NOT, where)):
+                pass
+            with self.f.otherwise():
                 body()
 
     def touch(self, buffer: Value, indices: tuple[Scalar, ...]) -> None:

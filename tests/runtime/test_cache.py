@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.runtime import cache as cache_module
-from tilewright.runtime.cache import CompileCache, compiler_stamp, default_directory, key_of, refusal
+import tilewright
+from tilewright.runtime.cache import CompileCache, compiler_stamp, default_directory, key_of, refusal, stamp_of
 
 
 def entry(cache: CompileCache) -> Path:
@@ -177,5 +177,25 @@ def test_the_directory_can_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_the_stamp_covers_this_compiler() -> None:
-    assert compiler_stamp() == compiler_stamp()
-    assert Path(cache_module.__file__).parents[1].name == "tilewright"
+    assert compiler_stamp() == stamp_of(str(Path(tilewright.__file__).parent))
+
+
+def test_a_stamp_changes_with_every_source_at_any_depth_and_with_nothing_else(tmp_path: Path) -> None:
+    root = tmp_path / "package"
+    (root / "passes" / "loop" / "__pycache__").mkdir(parents=True)
+    sources = [root / "a.py", root / "passes" / "b.py", root / "passes" / "loop" / "chip.toml"]
+    stamps = {stamp_of(str(root))}
+    for source in sources:
+        source.write_text("1")
+        stamps.add(stamp_of(str(root)))
+    for source in sources:
+        source.write_text("22")
+        stamps.add(stamp_of(str(root)))
+        os.utime(source, ns=(1, 1))
+        stamps.add(stamp_of(str(root)))
+    assert len(stamps) == 10
+    (root / "notes.txt").write_text("")
+    (root / "passes" / "loop" / "__pycache__" / "b.cpython-311.pyc").write_text("")
+    assert stamp_of(str(root)) in stamps
+    sources[1].unlink()
+    assert stamp_of(str(root)) not in stamps

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from tilewright.analysis.loop_sets import Encoder
-from tilewright.analysis.region_lines import Line, extent_of, lines_of, plain_lines
+from tilewright.analysis.region_lines import extent_of, lines_of, plain_lines
 from tilewright.analysis.scalar_ranges import Facts, Range, range_of, trip_range
 from tilewright.ir.buffers import AddressOf, IfThenElse, Load, VectorType, buffer_type
 from tilewright.ir.dtypes import BOOL, INDEX
@@ -25,6 +25,9 @@ from tilewright.ir.nodes import Block, If, Let, Stmt
 from tilewright.ir.op import Op
 from tilewright.ir.scalar import Expr, Scalar, Shape, Value, constant_value
 from tilewright.ir.types import ScalarType
+
+if TYPE_CHECKING:
+    from tilewright.analysis.region_lines import Line
 
 Frame = tuple["Known", ...]
 

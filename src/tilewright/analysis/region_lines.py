@@ -12,15 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-
-import islpy as isl
+from typing import TYPE_CHECKING
 
 from tilewright.analysis.region_minima import scalar_of
 from tilewright.ir.scalar import Scalar, Shape, Value, linear_terms
 
-Line = tuple[int, int] | isl.Set
-"""The first and the last element, or a set of one dimension."""
-SET, PARAM = isl.dim_type.set, isl.dim_type.param
+if TYPE_CHECKING:
+    import islpy as isl
+
+    Line = tuple[int, int] | isl.Set
+    """The first and the last element, or a set of one dimension."""
 
 
 def plain_lines(
@@ -52,13 +53,18 @@ def plain_lines(
 @lru_cache(maxsize=4096)
 def lines_of(text: str) -> tuple[Line, ...] | None:
     """The lines of the set that `text` writes, None where it is empty."""
-    touched = isl.Set(text)
-    return None if touched.is_empty() else tuple(_line(touched, dim) for dim in range(touched.dim(SET)))
+    import islpy as isl
+
+    touched, dims = isl.Set(text), isl.dim_type.set
+    return None if touched.is_empty() else tuple(_line(touched, dim) for dim in range(touched.dim(dims)))
 
 
 def _line(touched: isl.Set, dim: int) -> Line:
-    line = touched.project_out(SET, dim + 1, touched.dim(SET) - dim - 1).project_out(SET, 0, dim)
-    if line.dim(PARAM) or not line.dim_is_bounded(SET, 0):
+    import islpy as isl
+
+    dims = isl.dim_type.set
+    line = touched.project_out(dims, dim + 1, touched.dim(dims) - dim - 1).project_out(dims, 0, dim)
+    if line.dim(isl.dim_type.param) or not line.dim_is_bounded(dims, 0):
         return line
     return line.dim_min_val(0).to_python(), line.dim_max_val(0).to_python()
 
@@ -81,12 +87,15 @@ def extent_of(
         assert hull is not None
         extent = hull[1] - hull[0] + 1
         return (old, 0, "") if strict and extent >= old else (extent, hull[0], "")
+    import islpy as isl
+
+    dims, params = isl.dim_type.set, isl.dim_type.param
     line = _united([*rest, *([isl.Set(f"{{ [x] : {hull[0]} <= x <= {hull[1]} }}")] if hull else [])])
-    if not line.dim_is_bounded(SET, 0):
+    if not line.dim_is_bounded(dims, 0):
         return old, 0, "is touched where nothing is known of the index"
     apart = isl.Map.from_domain_and_range(line.lexmin(), line.lexmax()).deltas()
-    apart = apart.project_out(PARAM, 0, apart.dim(PARAM))
-    if not apart.dim_is_bounded(SET, 0):
+    apart = apart.project_out(params, 0, apart.dim(params))
+    if not apart.dim_is_bounded(dims, 0):
         return old, 0, "is touched over an extent without a constant bound"
     extent = apart.dim_max_val(0).to_python() + 1
     return (old, 0, "") if strict and extent >= old else (extent, scalar_of(line.dim_min(0), values), "")

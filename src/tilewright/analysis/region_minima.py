@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import reduce
-from typing import cast
-
-import islpy as isl
+from functools import cache, reduce
+from typing import TYPE_CHECKING, cast
 
 from tilewright.ir.scalar import BinaryKind, Scalar, Select, UnaryKind, Value, binary, logic, unary
+
+if TYPE_CHECKING:
+    import islpy as isl
 
 _KINDS = {
     "add": BinaryKind.ADD, "sub": BinaryKind.SUB, "mul": BinaryKind.MUL, "div": BinaryKind.FLOORDIV,
@@ -20,18 +21,26 @@ _KINDS = {
     "ge": BinaryKind.GE, "gt": BinaryKind.GT, "and_": BinaryKind.AND, "and_then": BinaryKind.AND,
     "or_": BinaryKind.OR, "or_else": BinaryKind.OR,
 }  # fmt: skip
-_OPS = {getattr(isl.ast_expr_op_type, name): kind for name, kind in _KINDS.items()}
-_COND = {isl.ast_expr_op_type.cond, isl.ast_expr_op_type.select}
-_MINUS = isl.ast_expr_op_type.minus
+
+
+@cache
+def _operators() -> dict[isl.ast_expr_op_type, BinaryKind]:
+    import islpy as isl
+
+    return {getattr(isl.ast_expr_op_type, name): kind for name, kind in _KINDS.items()}
 
 
 def scalar_of(least: isl.PwAff, values: Mapping[str, Value]) -> Scalar:
     """`least` as an INDEX, right wherever it is defined."""
+    import islpy as isl
+
     build = isl.AstBuild.from_context(least.domain())
     return _translated(build.expr_from_pw_aff(least), values)
 
 
 def _translated(expr: isl.AstExpr, values: Mapping[str, Value]) -> Scalar:
+    import islpy as isl
+
     kind = expr.get_type()
     if kind == isl.ast_expr_type.int:
         return expr.get_val().to_python()
@@ -39,10 +48,10 @@ def _translated(expr: isl.AstExpr, values: Mapping[str, Value]) -> Scalar:
         return values[expr.get_id().get_name()]
     operator = cast("isl.ast_expr_op_type", expr.get_op_type())
     parts = [_translated(expr.get_op_arg(at), values) for at in range(expr.get_op_n_arg())]
-    if operator in _COND:
+    if operator in (isl.ast_expr_op_type.cond, isl.ast_expr_op_type.select):
         return Select(*parts)
-    if operator == _MINUS:
+    if operator == isl.ast_expr_op_type.minus:
         return unary(UnaryKind.NEG, parts[0])
-    made = _OPS[operator]
+    made = _operators()[operator]
     join = logic if made in (BinaryKind.AND, BinaryKind.OR) else binary
     return reduce(lambda left, right: join(made, left, right), parts)

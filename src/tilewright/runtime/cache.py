@@ -188,8 +188,12 @@ def key_of(parts: Iterable[str]) -> str:
 
 @cache
 def compiler_stamp() -> str:
-    """A text that changes whenever this compiler does: of its own files, names, sizes and times."""
-    root = str(Path(__file__).parents[1])
+    """A text that changes whenever this compiler does."""
+    return stamp_of(str(Path(__file__).parents[1]))
+
+
+def stamp_of(root: str) -> str:
+    """A text that changes whenever a source or a target below `root` does: of their names, sizes and times."""
     lines: list[str] = []
     todo = [root]
     while todo:  # by hand: paths as objects would be most of a call that finds its code on disk
