@@ -25,10 +25,12 @@ from properties.strategies import Generated, Seeded, generate
 
 from tilewright import parse
 from tilewright.compiler import lower
+from tilewright.errors import UnsupportedError
 from tilewright.ir.function import Program
 from tilewright.ir.op import Level
 from tilewright.ir.rewrite import clone_block
 from tilewright.ir.verify import verify
+from tilewright.ops.collective import NEEDS_SITES
 from tilewright.passes.tensor.inline import inline
 from tilewright.passes.tensor.outline_sections import outline_sections
 from tilewright.passes.tensor.unroll import unroll
@@ -87,7 +89,10 @@ def test_native_code(level: str, part: int) -> None:
     for seed in range(1000 + part * 3, 1003 + part * 3):
         drawn = generate(Seeded(seed), Level(level))
         arguments = drawn.arguments()
-        judge_native(drawn.program, arguments, outcome(drawn.program, arguments))
+        try:
+            judge_native(drawn.program, arguments, outcome(drawn.program, arguments))
+        except UnsupportedError as error:
+            assert NEEDS_SITES in error.message  # of all that may be drawn, what talks to other sites alone
 
 
 @pytest.mark.parametrize("seed", seeds(8))
